@@ -74,7 +74,7 @@ def main():
                 print(f"step {number:4}  loss {metrics.loss:.3f}")
         trained = run.state_dict()
 
-    # Back to the tree: names are the paths of its leaves.
+    # Restores the tree of parameters: the names are the paths of its leaves.
     paths, tree = jax.tree_util.tree_flatten_with_path(params)
     names = [".".join(key.key for key in path) for path, _ in paths]
     params = jax.tree_util.tree_unflatten(tree, [jnp.asarray(trained[name]) for name in names])

@@ -19,7 +19,7 @@ RANKS, BATCH, SEQUENCE = 2, 4, 64
 
 
 class Windows(torch.utils.data.Dataset):
-    """Windows of a text: bytes, and the bytes that follow them."""
+    """Windows of a text. A sample is a window's bytes, and the byte after each of them."""
 
     def __init__(self, path):
         self.bytes = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()), dtype=torch.uint8)

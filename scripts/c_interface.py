@@ -1,8 +1,9 @@
 """docs/reference/c-interface.md from the comments of runtime/include/fsdprt/fsdprt.h.
 
-The header is read as a sequence of sections (/*===- Title ---===*/), comments and declarations. A comment
-that ends on the line before a declaration describes it; another comment is text of its section. A comment
-after a member or an enumerator describes that.
+The header is read as a sequence of sections (/*===- Title ---===*/), comments and declarations. A
+comment that ends on the line before a declaration describes the declaration. A comment after a
+member or an enumerator describes that member or enumerator. Any other comment is text of its
+section.
 """
 import re
 import sys

@@ -14,10 +14,10 @@ Several such blocks of one pass and one file form one example. Between BEGIN and
   // DOC-AFTER: TEXT                print only top-level ops whose text contains TEXT
   // DOC-LINES: N                   print at most N lines of the "after" (default 45)
 
-"before" is the marked text without comments. "after" is the output of fsdp-opt, with attributes and maps
-in place of aliases and with long lines broken. What fsdp-opt prints on standard error follows, diagnostics
-without their source lines. The first line of a test NAME-example.mlir is the caption. A pass without an
-example is an error.
+"before" is the marked text without comments. "after" is the output of fsdp-opt, with attributes and
+maps in place of aliases and with long lines broken. The text that fsdp-opt prints on standard error
+follows, without the source lines of diagnostics. The first line of a test NAME-example.mlir is the
+caption. A pass without an example is an error.
 """
 import concurrent.futures
 import os

@@ -39,6 +39,8 @@ if shutil.which("ip") and shutil.which("tc") and subprocess.call(probe, stderr=s
 flags = open("/proc/cpuinfo").read() if os.path.exists("/proc/cpuinfo") else ""
 arch_prctl, request_permission, tile_data = 158, 0x1023, 18
 amx = "amx_bf16" in flags and ctypes.CDLL(None).syscall(arch_prctl, request_permission, tile_data) == 0
+if "avx512_bf16" in flags: # Without it LLVM calls a library function for conversions to bf16, which kernels do not have.
+    config.available_features.add("avx512bf16")
 config.substitutions.append(("%cpu", "x86-64-v4" if amx else "native"))
 config.substitutions.append(("%amx", "native" if amx else "amx-loops"))
 if subprocess.call([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL) == 0:

@@ -4,10 +4,10 @@
     benchmarks/cpu_attention/compare.py [--venv=build/torch-venv] [--rounds=5] [--out=FILE]
 
 12 heads of 64, 4096 tokens. Builds build/bin/cpu_attention, installs torch with pip in a virtual
-environment (--venv, created if missing, about 6 GB with pip's default wheel), and alternates between
-the two in each round. A time is the least of all rounds, in CPU time of the busiest thread, which
-other jobs of the machine affect least. Without pip or torch the columns of PyTorch are empty, and a
-message says so.
+environment (--venv, created if missing, about 6 GB with pip's default wheel), and alternates
+between cpu_attention and torch in each round. A time is the least of all rounds, in CPU time of the
+busiest thread, which other jobs of the machine affect least. Without pip or torch the columns of
+PyTorch are empty, and a message says so.
 """
 import argparse
 import importlib.util

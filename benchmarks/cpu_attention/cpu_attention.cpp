@@ -125,7 +125,8 @@ static void fillValues(void *memory, RankedTensorType type) {
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     state = state * 1664525 + 1013904223;
     float value =
-        float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0); // as of a long row
+        // Tensors of rank 3 are log-sum-exps. Values near 8 are usual for long rows.
+        float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0);
     uint32_t bits;
     memcpy(&bits, &value, 4);
     if (bf16)

@@ -13,7 +13,7 @@ static constexpr int64_t steps = 2000000;
 
 template <typename Body>
 static double rate(Body body, double flopsPerStep) {
-  auto now = [] { // CPU time is measured, so that other processes do not lower the peak.
+  auto now = [] { // Measures CPU time, so that other processes do not lower the peak.
     timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;

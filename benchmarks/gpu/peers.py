@@ -101,7 +101,7 @@ def milliseconds(body, repeats):
 
 
 def compare_times(bodies, rounds, seconds=0.02):
-    """Returns {name: times in milliseconds}. Functions take turns, so that changes of the clock rate affect all of them. A turn is a
+    """Returns {name: times in milliseconds}. Functions take turns, so that changes of the clock rate affect all functions. A turn is a
     warm-up call and some timed calls."""
     repeats = {}
     for name, body in bodies.items():

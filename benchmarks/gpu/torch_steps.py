@@ -2,8 +2,10 @@
 
     python3 torch_steps.py MODEL.json --how=compile|eager [--device=cuda] [--steps=10] [--turns=3]
 
-MODEL.json is an entry of models.py. The last line of output is a JSON object: {"ms": milliseconds per step of each turn, "loss", "peak_bytes"}, or
-{"missing": reason}. A turn waits for its last step only. Compiled are each block, and the last norm with the head and the loss, as in torchtitan.
+MODEL.json is an entry of models.py. The last line of output is a JSON object: {"ms": milliseconds
+per step of each turn, "loss", "peak_bytes"}, or {"missing": reason}. The host waits only for the
+last step of a turn. With --how=compile, each block is compiled separately, and so are the last
+norm, the head and the loss together, as in torchtitan.
 """
 import argparse
 import json

@@ -1,8 +1,9 @@
 """Checks training on the GPU: losses against the CPU, ranks against one rank, memory against the plan.
 
 1. Losses of one rank, with our own kernels, with cuBLASLt, and as a CUDA graph, are within TOLERANCE of the CPU's at each step.
-2. Ranks that share the GPU (local-cuda) have the bits of one unsharded rank on the GPU (--check-against=unsharded), and losses of the same global batch within
-   TOLERANCE of one rank's.
+2. Ranks that share the GPU (local-cuda) give the bits of one unsharded rank on the GPU
+   (--check-against=unsharded). Their losses on the same global batch are within TOLERANCE of one
+   rank's losses.
 3. In each run the arena equals the plan to the byte, and memory beside the arenas is reported at the start and does not grow after the first step.
 """
 import math
@@ -10,7 +11,7 @@ import math
 import models
 from bundle import read_losses
 
-TOLERANCE = 2e-2  # relative, for bf16, as in the project's tests
+TOLERANCE = 2e-2  # relative tolerance for bf16, as in the project's tests
 
 
 def worst_difference(losses, expected):

@@ -2,7 +2,7 @@
 that gives no result in time is killed."""
 import multiprocessing
 
-SECONDS = 900  # time limit of a check; the largest ones compare heads with thousands of keys on the host
+SECONDS = 900  # time limit of a check; large checks compare heads with thousands of keys on the host
 
 
 def failed(job, text):

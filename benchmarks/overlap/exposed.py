@@ -9,8 +9,8 @@
  3. Measure steps on those links, without and with a schedule. The step with the least waits counts, since ranks also wait for
     each other on a busy machine. Repeat until a try hides 80 %, and take the best try.
 
-A lower bound for all schedules is printed, too: compute in this order, and each collective between its operands and its first
-use (lib/Analysis/Timeline.cpp).
+Also prints a lower bound for all schedules with this order of compute, in which each collective runs between its operands and its
+first use (lib/Analysis/Timeline.cpp).
 """
 import argparse
 import json

@@ -23,8 +23,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 LENGTH, WARM, STEPS = 1024, 2, 4
 LIMIT_SECONDS = 900
-# Each entry is a name, a number of ranks, and the threads of a rank. They are the columns of the
-# table.
+# Each entry has a name, a number of ranks, and the threads of a rank.
 PROGRAMS = [("fsdp-mlir", 1, 2), ("torch eager", 1, 2), ("torch.compile", 1, 2), ("jax", 1, 2),
             ("fsdp-mlir", 2, 1), ("fully_shard + gloo", 2, 1), ("jax", 2, 1)]
 DTYPES = ["f32", "bf16"]

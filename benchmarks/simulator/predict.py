@@ -4,10 +4,11 @@
     benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--ranks=1,2]
                                     [--cpu-time]
 
- 1. Calibrate, for one rank and for two. A small GPT runs with a trace. The fastest run of each command counts, since other
-    processes only add time. The rate of a kind of kernels is that of all its commands together; the time between commands is
-    attributed to launches. Rates of links come from cpu_collectives, which is independent of models: a step gathers twice and
-    reduces once, so a link has the mean rate of these three, at the size nearest to that of a unit.
+ 1. Calibrate, for one rank and for two. A small GPT runs with a trace. The fastest run of each
+    command counts, since other processes only add time. The rate of a kind of kernel is the mean
+    over all its commands; the time between commands is attributed to launches. Rates of links come
+    from cpu_collectives, which is independent of models: a step gathers twice and reduces once, so
+    a link has the mean rate of these three collectives, at the size nearest to that of a unit.
  2. Predict steps of models of other depth, width, length and kind, without code, on that cluster.
  3. Measure the same models on one processor per rank: the fastest step and the median.
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each read function returns false on an error; `problem` keeps the first one.
+// Each read function returns false on an error; `problem` keeps the first error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,19 +15,6 @@
 
 using namespace fsdpcommon;
 using Kind = JsonValue::Kind;
-
-double Cluster::kernelSeconds(const std::string &kind, uint64_t multiplyAdds,
-                              uint64_t bf16MultiplyAdds, uint64_t bytes) const {
-  double wide = wideMultiplyAdds, narrow = narrowMultiplyAdds, memory = memoryBytesPerSecond;
-  auto known = kinds.find(kind);
-  if (known != kinds.end() && known->second.multiplyAdds > 0)
-    wide = narrow = known->second.multiplyAdds;
-  if (known != kinds.end() && known->second.bytesPerSecond > 0)
-    memory = known->second.bytesPerSecond;
-  double products =
-      static_cast<double>(multiplyAdds) / wide + static_cast<double>(bf16MultiplyAdds) / narrow;
-  return launchSeconds + std::max(products, static_cast<double>(bytes) / memory);
-}
 
 namespace {
 
@@ -48,7 +35,8 @@ private:
 
   bool fail(const JsonValue &at, const Text &message) {
     if (problem.message.empty())
-      problem = {at.line, at.column, shortText(message, 1000)}; // names in it are the file's
+      // The message may contain names from the file, so its length is limited.
+      problem = {at.line, at.column, shortText(message, 1000)};
     return false;
   }
   bool isObject(const JsonValue &value, const Text &what, const std::vector<Member> &known);
@@ -69,6 +57,7 @@ private:
   }
 
   bool readDevice(const JsonValue &device);
+  bool readChip(const JsonValue &device, const Text &what);
   bool readKinds(const JsonValue &kinds);
   bool readProtocols(const JsonValue &root);
   bool readLink(const JsonValue &value, bool isLast);
@@ -148,6 +137,8 @@ bool ClusterReader::readDevice(const JsonValue &device) {
                  {"bf16_multiply_adds_per_second"},
                  {"bytes_per_second"},
                  {"launch_seconds"},
+                 {"chip", false},
+                 {"clocks_per_second", false},
                  {"collective_seconds", false},
                  {"kinds", false},
                  {"host_bytes_per_second", false},
@@ -160,8 +151,24 @@ bool ClusterReader::readDevice(const JsonValue &device) {
       !readRate(device, what, "host_bytes_per_second", cluster.hostBytesPerSecond) ||
       !readRate(device, what, "file_bytes_per_second", cluster.fileBytesPerSecond))
     return false;
+  if (!readChip(device, what))
+    return false;
   const JsonMember *kinds = device.find("kinds");
   return !kinds || readKinds(kinds->value);
+}
+
+/// Reads the chip and its clock rate, which need each other.
+bool ClusterReader::readChip(const JsonValue &device, const Text &what) {
+  const JsonMember *chip = device.find("chip"), *clocks = device.find("clocks_per_second");
+  if (!chip != !clocks)
+    return fail(device, what + ": expected both \"chip\" and \"clocks_per_second\", or neither");
+  if (!chip)
+    return true;
+  if (!chip->value.is(Kind::string) || chip->value.text.empty())
+    return fail(chip->value, what + ": \"chip\": expected a name such as \"sm_90a\", found " +
+                                 chip->value.describe());
+  cluster.chip = chip->value.text;
+  return readRate(device, what, "clocks_per_second", cluster.clocksPerSecond);
 }
 
 bool ClusterReader::readKinds(const JsonValue &kinds) {

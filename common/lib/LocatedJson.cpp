@@ -14,15 +14,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdpcommon/LocatedJson.h"
+#include "fsdpcommon/InputStream.h"
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <poll.h>
 #include <set>
-#include <unistd.h>
 
 using namespace fsdpcommon;
 
@@ -53,7 +50,7 @@ std::optional<uint64_t> JsonValue::asUnsigned() const {
 std::optional<double> JsonValue::asDouble() const {
   if (!is(Kind::integer) && !is(Kind::number))
     return std::nullopt;
-  // The parser has refused numbers that are too large, so one out of range is almost 0.
+  // The parser has refused numbers that are too large, so a number out of range is almost 0.
   return readNumber<double>(*this).value_or(0);
 }
 
@@ -177,7 +174,7 @@ public:
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
     what = what.substr(begin == std::string_view::npos ? 0 : begin + 2);
-    // Its end, "last read: '...'", is as long as the string or number in the text.
+    // DETAILS may end in "last read: '...'" with a long string or number, which is shortened.
     size_t last = what.find("; last read: ");
     problem = {line, column, "not JSON: " + std::string(what.substr(0, last))};
     if (last != std::string_view::npos)
@@ -250,7 +247,7 @@ private:
   size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
-  std::vector<std::set<std::string>> names; ///< of members, for each value on the stack
+  std::vector<std::set<std::string>> names; ///< of the members of each value on the stack
 };
 
 } // namespace
@@ -263,35 +260,8 @@ std::optional<JsonValue> fsdpcommon::parseJson(std::string_view text, JsonProble
   return builder.take();
 }
 
-/// Appends the rest of the file to `text`. Returns an error message, or nothing.
-static std::string readAll(int file, std::string &text) {
-  constexpr int limit = 10000; // milliseconds
-  char part[1 << 16];
-  while (text.size() <= maxSize) {
-    ssize_t count = read(file, part, sizeof(part));
-    if (count > 0)
-      text.append(part, count);
-    else if (count == 0)
-      return "";
-    else if (errno == EAGAIN) {
-      pollfd waiting{file, POLLIN, 0};
-      if (poll(&waiting, 1, limit) == 0)
-        return "cannot be read: no data within 10 seconds";
-    } else if (errno != EINTR)
-      return std::string("cannot be read: ") + std::strerror(errno);
-  }
-  return "larger than 16 MiB";
-}
-
 std::optional<JsonValue> fsdpcommon::readJson(const std::string &path, JsonProblem &problem) {
-  // Without O_NONBLOCK, opening a named pipe that has no writer would wait.
-  int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) {
-    problem = {0, 0, std::string("cannot be read: ") + std::strerror(errno)};
-    return std::nullopt;
-  }
-  std::string text, why = readAll(file, text);
-  close(file);
+  std::string text, why = readInput(path, maxSize, text);
   if (!why.empty()) {
     problem = {0, 0, why};
     return std::nullopt;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The standard's text, step by step: 64-byte blocks, a schedule of 64 words,
-// 64 rounds on eight words of state, and the length in bits at the end. Where the
-// processor has instructions for rounds and schedule they are used.
+// Follows the standard step by step: 64-byte blocks, a schedule of 64 words, 64 rounds on eight
+// words of state, and the length in bits at the end. Uses the processor's instructions for rounds
+// and schedule if there are any.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -61,7 +61,7 @@ static void compressPlain(uint32_t state[8], const uint8_t *block) {
 #include <immintrin.h>
 
 static int hasInstructions(void) {
-  static int known; /* 0: not yet; threads write the same */
+  static int known; /* 0: not determined yet */
   if (!__atomic_load_n(&known, __ATOMIC_RELAXED)) {
     unsigned a, b = 0, c = 0, d, sse4 = 0;
     __get_cpuid(1, &a, &b, &sse4, &d);

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Gives llvm::Statistic, and so mlir::Pass::Statistic, the members that the installed LLVM was
-// built with: llvm/ADT/Statistic.h leaves them out where NDEBUG is defined. Distributions build
-// LLVM with NDEBUG. This project is built without NDEBUG, because LLVM's headers then check indices
-// and casts. CMake includes this file at the beginning of each source of the compiler (-include)
-// where LLVM was built without assertions.
+// built with. llvm/ADT/Statistic.h leaves these members out if NDEBUG is defined. Distributions
+// build LLVM with NDEBUG. This project is built without NDEBUG, because LLVM's headers then check
+// indices and casts. CMake includes this file at the beginning of each source of the compiler
+// (-include) if LLVM was built without assertions.
 //
 //===----------------------------------------------------------------------===//
 

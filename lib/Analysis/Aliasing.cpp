@@ -68,7 +68,7 @@ std::optional<int64_t> fsdp::getTripCount(scf::ForOp loop) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// base + slope * (iteration of the loop around it)
+/// The integer base + slope * (iteration of the enclosing loop).
 struct Linear {
   int64_t base = 0, slope = 0;
 };

@@ -42,7 +42,7 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// `row · q + column · k + offset`; `hasRest` if there are other terms
+/// The sum `row · q + column · k + offset`, plus other terms if `hasRest`.
 struct Linear {
   int64_t row = 0, column = 0, offset = 0;
   bool hasRest = false;
@@ -90,7 +90,8 @@ static std::string textOf(TileExpr atom) {
   return text + " >= 0";
 }
 
-/// Names `q / n - k / n >= 0`, or `== 0` if `isEqual`. Empty if the atom has another form.
+/// Names `q / n - k / n >= 0`, or `== 0` if `isEqual`. Returns an empty name if the atom has
+/// another form.
 std::string MaskNames::nameChunks(TileExpr atom, bool isEqual) {
   TileExpr row, column;
   for (auto &[factor, term] : atom.terms()) {
@@ -156,7 +157,7 @@ std::string MaskNames::nameUnknown(const MaskFormula &f) {
   return negation + (source.getDefiningOp<tensor::ExtractOp>() ? "table" : "data");
 }
 
-/// Names the equation `atom == 0`. Empty if it has no known form.
+/// Names the equation `atom == 0`. Returns an empty name for an unknown form.
 std::string MaskNames::nameEquation(TileExpr atom) {
   auto terms = atom.terms();
   bool isData = terms.size() == 2 && terms[0].factor == -terms[1].factor && atom.offset() == 0;

@@ -16,7 +16,7 @@
 //    their order is not known.
 // 4. The ranges are made disjoint, and each mask-free part is clamped to its range.
 //
-// All ranges are in closed form, so the cost depends on the number of conditions, not on lengths.
+// All ranges are in closed form, so the cost depends on the number of conditions, not on extents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -154,7 +154,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Returns a mask-free range of the union: the hull if begins or ends are equal, else the longer.
+/// Returns a mask-free range of the union: the hull if begins or ends are equal, else the longer
+/// mask-free range.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
@@ -177,7 +178,8 @@ static bool isEmpty(const TileExpr &begin, const TileExpr &end) { return isAtLea
 /// Joins parts with an equal begin or end, then other parts until there are at most `count`.
 void RangeSolver::mergeParts(Parts &parts, unsigned count) {
   llvm::erase_if(parts, [](const Part &p) { return isEmpty(p.visitBegin, p.visitEnd); });
-  for (Part &p : parts) // canonical form of an empty range
+  // Give all empty mask-free ranges one form.
+  for (Part &p : parts)
     if (isEmpty(p.fullBegin, p.fullEnd))
       p.fullBegin = p.fullEnd = p.visitBegin;
   for (unsigned i = 0; i < parts.size(); ++i)

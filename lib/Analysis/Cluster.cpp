@@ -35,8 +35,13 @@ const Cluster &mlir::fsdp::getCpuCluster() {
 }
 
 const Cluster &mlir::fsdp::getGpuCluster() {
-  static const Cluster cluster = makeCluster(gpuClusterName.str(), {30e12, 397e12, 3e12, 4e-6},
-                                             {"NVLink", 8, {3.4e-6, 370.8e9}});
+  static const Cluster cluster = [] {
+    Cluster made = makeCluster(gpuClusterName.str(), {30e12, 397e12, 3e12, 4e-6},
+                               {"NVLink", 8, {3.4e-6, 370.8e9}});
+    made.chip = "sm_90a";
+    made.clocksPerSecond = 1.469e9;
+    return made;
+  }();
   return cluster;
 }
 
@@ -46,16 +51,17 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
     return 0;
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
   int64_t inner = 1;         // ranks in one group of the levels below
-  int64_t steps = ranks - 1; // steps of the ring that no level carries yet
+  int64_t steps = ranks - 1; // steps of the ring not yet assigned to a level
   for (const ClusterLink &link : cluster.links) {
-    // Members of the ring in one group of the levels below, and in one group of this level.
+    // Count the members of the ring in one group of the levels below, and in one group of this
+    // level.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
     auto joined = static_cast<int64_t>(link.ranks);
     int64_t here = std::clamp<int64_t>(joined / stride, 1, ranks);
     if (here > below) {
       bandwidth = std::min(bandwidth, link.plain.bytesPerSecond * static_cast<double>(below));
-      // Steps of the ring that go from one group of the levels below to another within a group of
-      // this level.
+      // Count the steps of the ring that go from one group of the levels below to another within a
+      // group of this level.
       int64_t crossings = std::min(steps, (ranks + below - 1) / below - (ranks + here - 1) / here);
       latency += static_cast<double>(crossings) * link.plain.stepSeconds;
       steps -= crossings;

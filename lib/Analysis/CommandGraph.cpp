@@ -9,7 +9,8 @@
 //   2 launch  u(@p)         before: 0
 //
 // 1. Collect the ranges that a command reads and writes. A loop has the ranges of all its commands
-//    in all iterations. A piece of a buffer counts as the pieces of all ranks.
+//    in all iterations. An access to one rank's piece of a buffer counts as an access to the pieces
+//    of all ranks.
 // 2. Keep the order of two commands that access the same bytes if at least one of them writes.
 //
 // O(n^2) for n accesses to one buffer, summed over all buffers.

@@ -12,8 +12,8 @@
 //   3    launch add(@a, @s)
 //   4  }  launch f(@s)     (its number is 4: the end of a loop has none)
 //
-// The home of a buffer is the innermost block that holds all of its commands. A command below the
-// home extends the lifetime over the whole loop around it. O(commands).
+// The home of a buffer is the innermost block that holds all of its commands. A command in a loop
+// inside the home extends the lifetime over that whole loop. O(commands).
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ static SmallVector<Access> getLaunchAccesses(LaunchOp launch, SymbolTableCollect
   return accesses;
 }
 
-/// Returns the write of a state by `fsdp.initialise`.
+/// Returns the access with which `fsdp.initialise` writes a state.
 static SmallVector<Access> getInitialiseAccesses(InitialiseOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());

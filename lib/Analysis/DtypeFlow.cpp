@@ -9,7 +9,7 @@
 //                                  gradient, factors  ->  optimizer     -> state
 //
 // 1. Walk back from each result that updates state. The op that computes the result belongs to the
-//    optimizer. Its first tensor is the gradient, and its scalars are factors.
+//    optimizer. Its first tensor operand is the gradient, and its scalar operands are factors.
 // 2. Walk back from the gradients to the reduce_scatters, through loops.
 // 3. Walk back from the step block to the gradients (norm) and, from its first operand, to the
 //    reductions that compute the loss.
@@ -75,7 +75,8 @@ StepParts::StepParts(func::FuncOp program) {
 /// Assigns `op` to a part. Returns false if `op` already belongs to a part.
 bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
 
-/// Follows the new state of a unit back to its update. Looks through a gather of its pieces.
+/// Follows the new state of a unit back to the op that updates it. Looks through a gather of the
+/// unit's pieces.
 void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   Operation *def = v.getDefiningOp();
   if (!def || !mark(def, StepPart::optimizer))
@@ -117,7 +118,7 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // The operand of a collective comes from the model, except for a conversion before it.
+  // The model computes the operand of a collective, except for a conversion directly before it.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))
@@ -143,13 +144,14 @@ void StepParts::followNorm(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::norm))
     return;
-  // Integers are results of checked lookups, whose ids the model computes.
+  // Skip integers: they are results of checked lookups, which the model computes.
   for (Value operand : def->getOperands())
     if (isa<FloatType>(getElementTypeOrSelf(operand.getType())))
       followNorm(operand);
 }
 
-/// Follows the loss back to the model's reductions. What these read belongs to the model.
+/// Follows the loss back to the model's reductions. The operands of these reductions belong to the
+/// model.
 void StepParts::followLoss(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def)
@@ -326,7 +328,7 @@ void RowCollector::visit(Operation *op) {
   if (isa<AttentionOp, AttentionGradOp>(op))
     return visitAttention(op);
   if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
-    // The kernels of these ops compute in f32 at least.
+    // The kernels of these ops compute in at least f32.
     Type from = element(op->getOperand(0)),
          wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
     return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(),

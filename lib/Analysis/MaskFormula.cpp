@@ -36,7 +36,7 @@ using Kind = TileExpr::Kind;
 RegionDependence::RegionDependence(Region &function) {
   if (function.empty())
     return;
-  // Arguments in order: [cotangent,] [score,] b, h, q, k, captured tensors.
+  // The arguments are, in order: [cotangent,] [score,] b, h, q, k, captured tensors.
   Block &body = function.front();
   unsigned floats = 0;
   while (floats < body.getNumArguments() && isa<FloatType>(body.getArgument(floats).getType()))
@@ -98,7 +98,7 @@ MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents)
     position.push_back(TileExpr::symbol(symbol, IntegerRange::below(extent)));
 }
 
-/// Returns a leaf for a value whose range alone is known.
+/// Returns a leaf for a value of which only the range is known.
 TileExpr MaskReader::leaf(Value value, IntegerRange range) {
   return dependence.of(value) == Dependence::None ? TileExpr::scalar(value, range)
                                                   : TileExpr::opaque(value, range);
@@ -263,7 +263,7 @@ MaskFormula MaskReader::compare(P predicate, TileExpr lhs, TileExpr rhs) {
   case P::slt:
     return compare(predicate == P::sle ? P::sge : P::sgt, rhs, lhs);
   case P::ult:
-  // As an unsigned number, a negative number is above all natural numbers.
+  // Read as unsigned, a negative number is greater than all natural numbers.
   case P::ule: {
     P plain = predicate == P::ult ? P::slt : P::sle;
     TileExpr zero = TileExpr::constant(0);
@@ -292,7 +292,7 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow at most one 64-bit scalar. Beyond ±far, it alone decides the sign of the difference.
+  // Allow at most one 64-bit scalar: beyond ±far, it alone decides the sign of the difference.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));

@@ -12,13 +12,13 @@
 
 namespace mlir::fsdp {
 
-/// A boolean function of b, h, q, k: conditions `atom >= 0`, joined by and, or. An atom is over
-/// Row, Column, Batch and Head, with minima, maxima and choices only inside divisions.
+/// A boolean function of b, h, q, k: conditions `atom >= 0`, joined by and, or. An atom is a tree
+/// over Row, Column, Batch and Head, with minima, maxima and choices only inside divisions.
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;
   std::vector<MaskFormula> parts = {};
-  /// The boolean value of an unknown condition, and whether its negation is meant.
+  /// For an unknown condition: its boolean value, and whether the formula negates this value.
   Value source = {};
   bool negated = false;
 
@@ -54,7 +54,7 @@ private:
   RegionDependence dependence;
   SmallVector<TileExpr> position; // b, h, q, k
   DenseMap<Value, TileExpr> known;
-  unsigned budget = 512; // remaining conditions; a longer formula is unknown
+  unsigned budget = 512; // number of conditions that may be added; a longer formula is unknown
 };
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exact numbers: bytes come from the buffers and their lifetimes, traffic from the collectives and
-// the trip counts of the loops around them.
+// The numbers are exact: bytes come from the buffers and their lifetimes, traffic from the
+// collectives and the trip counts of the loops around them.
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
@@ -87,7 +87,7 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
 
 /// Adds the bytes of each category to `bytes`: those of buffers that always live, plus the peak of
 /// the bytes of other buffers.
-static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
+static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {
     unsigned category = static_cast<unsigned>(buffer.getCategory());
@@ -96,10 +96,10 @@ static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
     else
       parts[{buffer.getProgramAttr().getAttr(), category}].add(buffer);
   }
-  int64_t most[9] = {};
+  int64_t most[numCategories] = {};
   for (auto &[key, part] : parts)
     most[key.second] = std::max(most[key.second], getLiveBytes(part.intervals));
-  for (unsigned category = 0; category < 9; ++category)
+  for (unsigned category = 0; category < numCategories; ++category)
     bytes[category] += most[category];
 }
 

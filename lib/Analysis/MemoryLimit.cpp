@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..; memory peaks at
-//   command .. model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB ..
-//   here; .. note: optimizer: 1.0 GiB in 26 buffers ..
+//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..;
+//          memory peaks at command ..
+//   note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; ..
 //
 // A layer has many buffers of similar size, so a list of the three largest would say little. The
 // error lists categories instead, at the moment with the most live bytes.
@@ -22,8 +22,6 @@ using namespace mlir::fsdp;
 
 /// Number of categories that get a note.
 static constexpr unsigned maxCategories = 3;
-
-static constexpr unsigned numCategories = std::extent_v<decltype(MemoryReport::bytes)>;
 
 /// Returns the options that make a category smaller.
 static StringRef advise(Category category, bool severalRanks) {
@@ -54,6 +52,8 @@ static StringRef advise(Category category, bool severalRanks) {
     return "a smaller batch in the model";
   case Category::control:
     return "it steers the step";
+  case Category::snapshot:
+    return "without --async-save there is no copy of the state";
   }
   llvm_unreachable("a category without advice");
 }

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // - Contraction: the product of its loop ranges.
-// - Attention: two products per score forward, five backward, for the scores that its mask keeps.
-// Each count is multiplied by the trip counts of the loops around the op. Elementwise work, and
-// products in loops of unknown trip count, are not counted.
+// - Attention: two products per score in the forward and five in the backward, for the scores that
+//   the mask keeps. Each count is multiplied by the trip counts of the loops around the op.
+//   Elementwise work, and products in loops of unknown trip count, are not counted.
 //
 //===----------------------------------------------------------------------===//
 

@@ -84,7 +84,7 @@ public:
 
 private:
   /// Returns the offset of the lowest or the tightest gap between intervals that overlap `interval`
-  /// in time. The last gap has no end.
+  /// in time. The gap above them has no end.
   int64_t findOffset(const Interval &interval) const {
     int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
     int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();
@@ -194,7 +194,8 @@ static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, boo
   // Both bounds together keep the time below a second.
   static constexpr int64_t work = 8'000'000, mostTimes = 1000;
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
-  std::minstd_rand draw; // the same sequence on every platform
+  // std::minstd_rand draws the same numbers on every platform.
+  std::minstd_rand draw;
   SmallVector<int64_t> offsets, tried;
   tryOrder(intervals, order, tightest, "amended", result, offsets);
   auto reach = [&](unsigned index) { return offsets[index] + roundUp(intervals[index].bytes); };

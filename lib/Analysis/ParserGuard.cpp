@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Upstream's parsers of text and bytecode crash on some malformed files, and on some do not end
-// (docs/explanation/rationale.md lists them).
+// Upstream's parsers of text and bytecode crash on some malformed files and do not terminate on
+// others (docs/explanation/rationale.md lists them).
 //
 // 1. Compose the message before the file is read: a signal handler must not allocate.
-// 2. Install a handler for the signals of a crash, and of a timer of CPU time. It runs on its own
-//    stack, because the normal one may have overflowed.
+// 2. Install a handler for the signals of a crash, and of a timer of CPU time. The handler runs on
+//    a stack of its own, because the normal stack may have overflowed.
 // 3. The handler writes the message and ends the process with _exit(2).
 //
 // llvm::CrashRecoveryContext, which returns to its caller, is not used. Its handler runs on the

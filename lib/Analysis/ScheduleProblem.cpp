@@ -114,7 +114,7 @@ void ScheduleProblem::derive() {
 }
 
 /// Finds the prologues: launches, copies and fills whose first dependent is the gather. All other
-/// commands that depend on them come after the gather anyway.
+/// dependents of these commands come after the gather anyway.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -131,8 +131,8 @@ void ScheduleProblem::findPrologues() {
   }
 }
 
-/// Returns the slot after the last fixed command that the transfer depends on, also through other
-/// transfers.
+/// Returns the slot after the last fixed command that the transfer depends on directly or through
+/// other transfers.
 unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   unsigned end = 0;
   for (unsigned earlier : commands[transfer.command].before) {

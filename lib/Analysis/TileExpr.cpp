@@ -7,7 +7,7 @@
 // A sum is offset + Σ factor · term over terms that are no sums. Its range is the sum of the ranges
 // of its terms, tightened by end >= begin + 1:
 //
-//   end - begin - 1   ->   [0, ..]     although begin and end alone have any value
+//   end - begin - 1   ->   [0, ..]     although begin and end alone are unbounded
 //
 // a >= b is decided by the range of a - b, with each minimum and maximum replaced by its operands:
 // min(x, y) + c >= 0 if x + c >= 0 and y + c >= 0.
@@ -32,7 +32,7 @@ struct TileExpr::Node {
   unsigned size = 1; // number of nodes; a shared node counts at each occurrence
 };
 
-/// Larger trees are null, so that no walk over a tree takes long.
+/// Limit on the nodes of a tree. Larger trees are null, so that no walk over a tree takes long.
 static constexpr unsigned maxSize = 512;
 
 static bool fits(IntegerRange range) {
@@ -135,8 +135,8 @@ static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
          !llvm::AddOverflow(sum.lo, lo, sum.lo) && !llvm::AddOverflow(sum.hi, hi, sum.hi);
 }
 
-/// Tightens the range of a sum by end = begin + length with length >= 1. This helps if factors
-/// cancel.
+/// Tightens the range of a sum by end = begin + length with length >= 1. This narrows the range if
+/// the factors of begin and end have opposite signs.
 static void meetLength(IntegerRange &range, int64_t offset, ArrayRef<TileExpr::Term> terms) {
   int64_t ofBegin = 0, ofEnd = 0;
   IntegerRange begin{0, 0}, length{1, 1}, other{offset, offset};
@@ -218,7 +218,7 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
   if (divisor == 1)
     return *this;
   if (SmallVector<Term, 4> all = terms();
-      // The division is monotone in the only term.
+      // Division is monotone, so it moves into the minimum, maximum or choice of a single term.
       all.size() == 1 && all[0].factor > 0) {
     const TileExpr &term = all[0].expr;
     auto in = [&](unsigned i) {

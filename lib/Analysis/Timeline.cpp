@@ -55,8 +55,8 @@ public:
   double now = 0;
 
 private:
-  /// Advances to the next end of a transfer if it is at most at `time`, else to `time`. Returns
-  /// false if no transfer ends by `time`.
+  /// Advances to the next end of a transfer, but at most to `time`. Returns false if no transfer
+  /// ends by `time`.
   bool step(double time) {
     llvm::SmallDenseMap<unsigned, unsigned, 4> active; // active channels of each set of links
     for (auto &[channel, queue] : channels)

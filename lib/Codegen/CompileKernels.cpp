@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Compile the kernels of the module for the target that the options name, or only measure
-//     them.
+//  1. Compile the kernels of the module for the target that the options name, or only determine
+//     their scratch sizes.
 //  2. Keep the image for Package, and record the scratch size of each kernel in the module for
 //     fsdp-add-workspace.
 //

@@ -15,11 +15,12 @@
 // 2. Mark the values that depend on trainable parameters through floats (Cotangents).
 // 3. Seed the cotangent of the loss with 1, or with a scale that is an argument. Walk the ops from
 //    last to first. Each op adds to the cotangents of its operands (Adjoints.h).
-// 4. At the unshard of a unit, all cotangents of its parameters are known. Emit one reduce_scatter
-//    after the last op that computes one. For rows looked up in a sharded table, emit one
-//    reduce_rows per lookup.
-// 5. Return the gradients of units, then gradients of rows of units that have both. Erase dead ops.
-// 6. Replace each fsdp.stop_gradient by its input. (Its result was not active.)
+// 4. When the walk reaches the unshard of a unit, all cotangents of its parameters are known. Emit
+//    one reduce_scatter after the last op that computes one of them. Emit one reduce_rows per
+//    lookup of rows in a sharded table.
+// 5. Return the gradients of units, then the gradients of looked-up rows of units that have both
+//    kinds.
+// 6. Erase dead ops. Replace each fsdp.stop_gradient, whose result was not active, by its input.
 //
 // O(ops).
 //
@@ -55,8 +56,7 @@ public:
       : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b),
         reduceType(reduceType), predivide(predivide) {}
 
-  /// Returns true if an f16 value, which may overflow, is between the loss of a program and a
-  /// gradient.
+  /// Returns true if a parameter or its gradient is f16, so that gradients may overflow.
   bool usesHalf();
   LogicalResult run(bool scaled);
 
@@ -83,13 +83,13 @@ private:
   void returnResults();
   void eraseDeadOps();
 
-  Type reduceType;  // null means working precision
+  Type reduceType;  // type of reduced gradients; null means working precision
   double predivide; // divisor of gradients before they are reduced
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;
   SmallVector<Value> gradients;
-  SmallVector<NamedAttribute> owners; // owner of each gradient
+  SmallVector<NamedAttribute> owners; // for each gradient, the attribute that names its owner
 };
 } // namespace
 
@@ -151,7 +151,7 @@ void Backward::activateParameters() {
 
 bool Backward::usesHalf() {
   if (!func->hasAttr(FSDPDialect::programAttr))
-    // Only the step block of a program can hold a scale.
+    // Other functions have no step block, which holds the scale.
     return false;
   auto isHalf = [](Value v) { return getElementTypeOrSelf(v).isF16(); };
   if (reduceType && reduceType.isF16())
@@ -227,7 +227,8 @@ void Backward::reduceUnit(UnshardOp op) {
     params.push_back(i);
   }
   if (op != first || params.empty())
-    return; // a unit without cotangents gets its zeros in collectGradients()
+    // collectGradients() adds a zero gradient for a unit without cotangents.
+    return;
   auto shard = cast<BlockArgument>(op.getShard());
   reductions[op.getUnitAttr().getAttr()] =
       emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
@@ -406,7 +407,7 @@ static void dropStopGradients(ModuleOp module) {
   });
 }
 
-/// Renames @loss of program "step" to @step, and adds @eval beside it.
+/// Renames the function of program "step" to @step, and adds a copy of its forward as @eval.
 LogicalResult AddBackwardPass::splitProgram(func::FuncOp func) {
   auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
   if (!program || program.getValue() != "step")

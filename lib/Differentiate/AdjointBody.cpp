@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The body of an adjoint is built in a detached block with one argument per value that it may read.
-// After dead code and unread inputs are removed, it is moved into a generic:
+// After dead code and unread inputs are removed, the block is moved into a generic:
 //
 //   ^bb0(x.., ȳ.., y.., [previous,] out):
 //     slice of the primal body
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Clones the slice of the primal body. Omits cf.assert, because the forward has already checked.
+/// Clones the slice of the primal body. Omits cf.assert, because the forward checks its condition.
 void StructuredAdjoint::clonePrimal(Sweep &sweep) {
   for (const Input &in : inputs) {
     Value argument = sweep.block.addArgument(getElementTypeOrSelf(in.source), loc);
@@ -60,7 +60,8 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   seedTerms(sweep);
   if (failed(sweep.reverse.run(sweep.cloned)))
     return failure();
-  // Read the yielded value if the sweep needs it (exp, tanh, rsqrt, quotients).
+  // If the sweep needs the yielded value (exp, tanh, rsqrt), read the result of the forward
+  // instead.
   for (const ResultForm &form : forms) {
     Value y = sweep.y.lookup(form.index);
     if (!y || form.kind != ResultForm::Map)

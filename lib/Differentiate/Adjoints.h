@@ -31,7 +31,7 @@ LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangent
 /// conversions.
 bool isPlainContraction(linalg::GenericOp op);
 /// Adds the cotangent of input `index` as a contraction that accumulates into the cotangent so far.
-/// Returns false if the product would reduce no loop, so that it is no contraction.
+/// Returns false if the product reduces no loop and thus is no contraction.
 bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
                               Cotangents &cotangents);
 
@@ -39,8 +39,8 @@ bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
 /// a matrix of that many columns.
 void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents);
 
-/// Returns `updates` [.., columns] as a matrix with a row per id. The first row of equal `ids`
-/// holds the sum of their rows, in order; the other rows are zero.
+/// Returns `updates` [.., columns] as a matrix with a row per id. The first row with an id holds
+/// the sum of all rows with that id, added in order. Later rows with the id are zero.
 Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
 
 /// Differentiate an op. Return nothing if `op` does not belong to the family.

@@ -4,24 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If a forward value is a map of values that the backward reads anyway, the backward computes it
-// again instead of saving it. The usual case is a normalised activation whose input is saved:
+// Recomputes a forward value in the backward, instead of saving it, if the value is a map of values
+// that the backward reads anyway. The usual case is a normalised activation whose input is saved:
 //
 //   forward    %n = (%x - %mean) · %rstd · %γ + %β     %y = %n · W
 //   backward   W̄ = ȳᵀ · %n      γ̄ reads %x, %mean, %rstd
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
 // Clones a forward value that the backward reads if both conditions hold:
-//  (a) Its op is a slice or join, random numbers, or a map of at most `max-ops` scalar ops. The map
+//  (a) Its op is a slice, a join, fsdp.random, or a map of at most `max-ops` scalar ops. The map
 //      calls no math function except square roots, absf, fma and copysign.
-//  (b) The clone makes the backward read at most 1/8 of the value's bytes more: its operands are
-//      read there anyway, are parameters, arguments or free, or are small and broadcast.
+//  (b) The operands that only the clone reads in the backward have at most 1/8 of the value's
+//      bytes. Parameters, arguments and values that cost nothing do not count.
 //
 // First moves reshapes of forward values to their readers. Then visits values from last to first.
-// The operands of a clone remain saved, so that a residual stream never unrolls into a chain.
+// The operands of a clone remain saved, so that clones of a residual stream never form a chain.
 // O(ops).
 //
-// Trading time for memory needs the packed arena (lib/Plan).
+// lib/Plan recomputes costly values, because that choice needs the packed arena.
 //
 //===----------------------------------------------------------------------===//
 

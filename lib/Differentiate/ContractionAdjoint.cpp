@@ -9,11 +9,11 @@
 //   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
 //
 // No transpose is made. ȳ is rounded to the type of the operands first, so that products of 16-bit
-// types stay products of one type. They accumulate in f32, directly into the cotangent so far (beta
-// = 1) if the cotangent is f32.
+// types stay products of one type. The products accumulate in f32. If the cotangent so far is f32,
+// they accumulate directly into it (beta = 1).
 //
-// A product that reduces no loop (outer product) is no contraction. The general rule makes it a
-// map.
+// A product that reduces no loop (outer product) is no contraction. The rule of
+// StructuredAdjoint.cpp turns it into a map.
 //
 //===----------------------------------------------------------------------===//
 

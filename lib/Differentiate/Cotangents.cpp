@@ -98,7 +98,8 @@ void Cotangents::addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<
       {g, llvm::to_vector(offsets), llvm::to_vector(sizes), llvm::to_vector(strides)});
 }
 
-/// Returns true if the slices are disjoint in some dimension. Conservative for strides.
+/// Returns true if the slices are disjoint in some dimension. May return false for disjoint slices
+/// with strides.
 bool Cotangents::areDisjoint(const Slice &l, const Slice &r) {
   for (unsigned d = 0; d < l.offsets.size(); ++d) {
     int64_t lastOfL = l.offsets[d] + (l.sizes[d] - 1) * l.strides[d];

@@ -13,15 +13,15 @@
 
 namespace mlir::fsdp {
 
-/// Cotangents of the values of one block. A missing cotangent is zero. Slices are kept apart until
-/// the cotangent is read, so that the cotangent of a split is a join.
+/// Cotangents of the values of one block. A missing cotangent is zero. Cotangents of slices remain
+/// separate until the cotangent is read, so that the cotangent of a split is a join.
 class Cotangents {
 public:
   explicit Cotangents(OpBuilder &b) : b(b) {}
 
   /// Marks a parameter as active, with its cotangents in working precision.
   void activateParameter(Value v);
-  /// Marks as active each float that depends on an active value.
+  /// Marks each float value that depends on an active value as active.
   void propagateActivity(Block &block);
   bool isActive(Value v) const { return active.contains(v); }
 
@@ -40,7 +40,7 @@ public:
   OpBuilder &b;
   /// Whether the reverse sweep reads a result of the forward instead of computing it again.
   bool useResults = true;
-  int64_t numFree = 0; ///< cotangents that cost no op
+  int64_t numFree = 0; ///< number of cotangents that needed no op
 
 private:
   struct Slice {

@@ -17,8 +17,9 @@ void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &opti
   if (options.update.gradDivide == "tokens")
     pm.addPass(createWeighLossPass());
   pm.addPass(configure(createAddBackwardPass(), options, {{"remarks", "false"}}));
-  // Bodies of adjoints repeat values that the sweep read twice. CSE must run before values are
-  // cloned, because it would merge the clones with their originals.
+  // Bodies of adjoints contain duplicates of values that the reverse sweep uses more than once. CSE
+  // merges the duplicates. It must run before values are cloned, because it would merge the clones
+  // with their originals.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   // Clones read parameters, so they are made before parameters are gathered again.

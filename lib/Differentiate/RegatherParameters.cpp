@@ -13,7 +13,8 @@
 // 1. A value is parameter-derived if it is a result of unshard, or a view or a map (no loop
 //    reduced) that reads only parameter-derived tensors.
 // 2. Walk the backward in order. Recompute each parameter-derived operand of the forward before its
-//    first reader. Begin at site 1 for units with reshard = true, else at site 0. O(ops)
+//    first reader. Units with reshard = true are gathered again as site 1; other units keep the
+//    tensors of site 0. O(ops)
 // 3. A unit with `within N` is gathered again among N neighbours only. After the last forward
 //    reader of the unit's parameters, each rank keeps 1/N of the parameters. Site 1 gathers what
 //    the ranks kept:
@@ -93,7 +94,7 @@ Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   // A shard is as large as the piece if there is only one rank, as in the reference program.
   if (!within || unit.getFlatSize() / *within <= shard.getDimSize(0))
     return unshard.getShard();
-  // Readers of views also read the gathered buffer.
+  // Follow views, because their readers also read the gathered buffer.
   Operation *last = unshard;
   SmallVector<Value> open(unshard.getResults());
   Block *block = unshard->getBlock();

@@ -23,7 +23,7 @@ struct ResultForm {
     bool negated;
   };
 
-  unsigned index = 0; ///< result number
+  unsigned index = 0; ///< index of the result
   Kind kind = Map;
   SmallVector<Term> terms; ///< terms of a reduction do not depend on `out`
 };

@@ -66,7 +66,8 @@ static Rule rule(arith::DivFOp, Site s, unsigned i) {
 }
 static Rule rule(arith::NegFOp, Site s, unsigned) { return s.neg(s.g); }
 static Rule rule(math::FmaOp, Site s, unsigned i) { return i == 2 ? s.g : s.mul(s.g, s.x(1 - i)); }
-static Rule rule(arith::ExtFOp, Site s, unsigned) { return s.g; } // seed() converts
+// Gradients pass float conversions unchanged, because seed() converts them.
+static Rule rule(arith::ExtFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::TruncFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::SelectOp op, Site s, unsigned i) {
   Value zero = s.constant(0);
@@ -74,8 +75,8 @@ static Rule rule(arith::SelectOp op, Site s, unsigned i) {
 }
 
 /// Returns the rule of a minimum or maximum: the chosen operand gets the cotangent. If the operands
-/// are equal and both active, each gets half. If an active operand equals an inactive one, it gets
-/// zero (relu has slope 0 at 0).
+/// are equal and both active, each gets half. If an active operand equals an inactive one, the
+/// active operand gets zero (relu has slope 0 at 0).
 static Rule choose(Predicate wins, Site s, unsigned i) {
   Value lost = s.constant(0);
   if (s.isActive(1 - i))

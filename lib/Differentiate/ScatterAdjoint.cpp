@@ -14,7 +14,7 @@
 // 1. Columns are the trailing indices that each equal a loop over the whole extent (e above).
 // 2. One generic writes the updates (the sweep of the body, with row loops first). Another generic
 //    writes the row numbers (the leading indices, linearised).
-// 3. w̄ is viewed as [rows, columns]. Without a trailing index of step 1, columns = 1.
+// 3. w̄ is viewed as [rows, columns]. If step 1 finds no column, columns = 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +45,9 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
     cotangents.add(v, previous);
 }
 
-/// Returns for each id the position of its first occurrence in `ids`. Compares positions as f64,
-/// because kernels for a float minimum over rows exist, and f64 represents every position exactly.
+/// Returns for each id the position of its first occurrence in `ids`. Compares positions as floats,
+/// because kernels for a float minimum over rows exist. The float type represents every position
+/// exactly.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());
   double count = type.getDimSize(0);
@@ -84,7 +85,7 @@ Value fsdp::addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids) {
   return ScatterAddRowsOp::create(b, loc, rows, updates, findFirst(b, loc, ids), Value());
 }
 
-/// Adds `indices` and the values of the body that they are computed from to `values`.
+/// Adds to `values` the indices and the values of the body from which they are computed.
 void StructuredAdjoint::sliceIndices(ValueRange indices, llvm::SetVector<Value> &values) {
   SmallVector<Value> worklist(indices);
   while (!worklist.empty()) {

@@ -4,18 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One rule differentiates every structured op. For a named op, it reads a generalised copy, and the
-// forward keeps the named op. For each active operand x with map A, over the loops of the forward:
+// One rule differentiates every structured op. For a named op, the rule reads a generalised copy,
+// and the forward keeps the named op. For each active operand x with map A, over the loops of the
+// forward:
 //
 //   y[C] (+)= f(x[A], w[B])      x̄[A] (+)= reverse of f, at (x[A], w[B], ȳ[C])
 //
 // 1. Classify the results with a cotangent: map, sum or extreme (ResultForm).
 // 2. Slice the body to the ops that these results need.
 // 3. For each operand, clone the slice, sweep it backwards (AdjointBody.cpp), and keep the inputs
-//    that are still read. Loops that A does not index alone are reduced. If one iteration reads
-//    each element of x, no loop is reduced and the adjoint is a map.
-// 4. If the scalar gradient of an operand equals that of another operand whose cotangent is a
-//    tensor, reduce that tensor (b̄ of x + b). If the gradient equals ȳ, reuse ȳ.
+//    that are still read. Loops that A does not index alone are reduced. If exactly one iteration
+//    reads each element of x, no loop is reduced and the adjoint is a map.
+// 4. If two operands have equal scalar gradients (x + b), reduce the cotangent of one to the
+//    cotangent of the other. If the scalar gradient equals ȳ, reuse ȳ.
 // 5. Products become contractions (ContractionAdjoint.cpp), tensor.extract at computed indices
 //    becomes a scatter (ScatterAdjoint.cpp).
 //
@@ -185,8 +186,8 @@ bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, 
   return false;
 }
 
-/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. If one elementwise op
-/// computes that cotangent, and nothing else was added to it, sets `whole` to it.
+/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. If the cotangent is
+/// the result of one elementwise op alone, sets `whole` to this result.
 LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap map, Value primal,
                                                       Value *whole) {
   Sweep sweep(b.getContext(), loc);
@@ -231,7 +232,8 @@ void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Inpu
 }
 
 LogicalResult StructuredAdjoint::differentiateInputs() {
-  SmallVector<Input> targets; // operands with one reader per element come first
+  // Operands whose elements are read once each come first.
+  SmallVector<Input> targets;
   for (bool once : {true, false})
     for (const Input &in : inputs)
       if (in.role == Input::Primal && active.contains(in.primal) &&

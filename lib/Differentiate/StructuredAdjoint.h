@@ -46,14 +46,14 @@ private:
     ScalarAdjoint reverse;
     IRMapping mapping;
     SmallVector<Operation *> cloned;
-    DenseMap<unsigned, Value> g, y; ///< by result number
+    DenseMap<unsigned, Value> g, y; ///< cotangents and results, by result number
   };
   /// Destination of a value of the sweep: a tensor of type `type`, indexed by `map`.
   struct Target {
     AffineMap map;
     RankedTensorType type;
-    bool once;      ///< each element is written exactly once
-    Value previous; ///< added to the result, if given
+    bool once;      ///< whether each element is written exactly once
+    Value previous; ///< value that is added to the result, or null
   };
 
   // StructuredAdjoint.cpp
@@ -94,7 +94,7 @@ private:
   Block &body;
   SmallVector<ResultForm> forms; ///< forms of the results that have a cotangent
   SmallVector<Input> inputs;
-  llvm::SetVector<Operation *> slice; ///< body ops that those results depend on
+  llvm::SetVector<Operation *> slice; ///< ops of the body on which the results in `forms` depend
   llvm::SetVector<Value> active;      ///< values of the body that represent active values
 };
 

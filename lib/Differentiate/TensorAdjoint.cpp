@@ -6,10 +6,11 @@
 //
 //   expand ↔ collapse            cast ↔ cast
 //   extract_slice → pending slice (Cotangents joins them)
-//   insert_slice  → slice of ȳ; ȳ with a hole of zeros for the destination
+//   insert_slice  → slice of ȳ for the source; ȳ with zeros in the slice for the destination
 //   concat, pad   → slices of ȳ
-//   extract, insert, from_elements, splat, and the scalar ops between them   → cotangents that are
-//   scalars; that of an extracted element is added to its tensor's as a slice of one element
+//   extract, insert, from_elements, splat, and scalar ops between them   → scalar cotangents
+//
+// The cotangent of an extracted element is a slice of one element of the tensor's cotangent.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,11 +7,10 @@
 //   before   f(params, batch) -> %loss                           a mean over counted targets
 //   after    f(params, batch, %w {fsdp.loss_weight}) -> %w * %loss
 //
-// 1. Walk from the loss through scalars to the means that it combines:
-//      loss = c + Σ c_i · cross_entropy(.., targets)
-//    All means have the same targets; c and c_i are equal for every batch. The loss of a merged
-//    batch is then the mean of the losses of its parts, weighted by the number of their counted
-//    targets.
+// 1. Walk from the loss through scalars to the means that it combines. The loss must have the form
+//    c + Σ c_i · cross_entropy(.., targets). All means have the same targets; c and c_i are equal
+//    for every batch. The loss of a merged batch is then the mean of the losses of its parts,
+//    weighted by the number of their counted targets.
 // 2. Refuse a loss of another form. The error is at the op that breaks the form.
 // 3. Multiply the loss by an argument, whose adjoint multiplies the gradients. If every target
 //    counts, all weights are 1 and nothing is done.                                     O(ops)
@@ -52,7 +51,7 @@ public:
 
   CrossEntropyOp mean;             ///< the first mean
   CrossEntropyOp unlike;           ///< a mean over other targets
-  std::optional<Location> culprit; ///< the op that breaks the form, nearest to the batch
+  std::optional<Location> culprit; ///< location of the op nearest to the batch that breaks the form
 
 private:
   Form combine(Operation *op, ArrayRef<Form> operands);
@@ -141,7 +140,8 @@ Form LossReader::classify(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isOne = !type || (type.hasStaticShape() && type.getNumElements() == 1);
     if (!op)
-      return Form::Other; // the reader of the value breaks the form
+      // The reader of the value reports the error.
+      return Form::Other;
     if (!isOne)
       return blame(value.getLoc());
     if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumLoops() == 0)

@@ -14,10 +14,11 @@
 //
 // 1. A factor is an operand of a dispatch that a contraction in its body reads directly. Only
 //    factors with long rows that are not a multiple of the alignment are changed.
-// 2. If a dispatch computes the factor, and only dispatches read it, and not in place, the dispatch
-//    writes the factor with longer rows. The padding of a row may hold any value; it is never read.
-// 3. Any other factor (a parameter, say) is copied after its definition, for contractions that read
-//    each element often enough.
+// 2. If a dispatch computes the factor, and only dispatches read it (none in place), the former
+//    dispatch writes the factor with longer rows. The padding of a row may hold any value; it is
+//    never read.
+// 3. Any other factor (a parameter, say) is copied after its definition, if contractions read each
+//    element often enough.
 //
 // O(operands). Rows that only maps and sums read are not aligned, because this would save only a
 // few per cent.
@@ -37,8 +38,10 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t minColumns = 64; ///< least elements of a row that is aligned
-/// Least reads of each element of a factor that is copied. A copy reads and writes it once.
+/// Least elements of a row that is aligned.
+static constexpr int64_t minColumns = 64;
+/// Least number of reads of each element for which a factor is copied. The copy itself reads and
+/// writes each element once.
 static constexpr int64_t minReads = 512;
 
 static BlockArgument argumentOf(OpOperand &use) {

@@ -8,13 +8,13 @@
 //
 //   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      if %p is not read again
 //
-// Result i may overwrite operand j if
-//  1. their types are equal, and no later op, in the block or in a loop around it, reads the
-//     operand or a view of its buffer;
-//  2. an argument of the function is overwritten only by the result that updates it;
-//  3. inside, linalg ops read the operand and write the result at identity maps only, so that no
-//     element is read after it is overwritten. An accumulator (the init of the op that computes the
-//     result) is always allowed.
+// Result i may overwrite operand j under these conditions:
+//  1. Their types are equal, and no later op, in the block or in a loop around it, reads the
+//     operand or a view of its buffer.
+//  2. Only the result that updates an argument of the function overwrites this argument.
+//  3. In the body, linalg ops read the operand and write the result at identity maps only, so that
+//     no element is read after it is overwritten. An accumulator (the init of the op that computes
+//     the result) is always allowed.
 //
 // O(uses). If a result must be in place but cannot, lib/Plan copies it.
 //
@@ -98,7 +98,8 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
 static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::FuncOp func) {
   if (auto arg = dyn_cast<BlockArgument>(root)) {
     Operation *owner = arg.getOwner()->getParentOp();
-    if (isa<scf::ForOp>(owner)) // a loop-carried sum that the yield writes back
+    // A loop-carried sum may be overwritten if the yield writes it back.
+    if (isa<scf::ForOp>(owner))
       return arg.getArgNumber() > 0 &&
              llvm::is_contained(arg.getOwner()->getTerminator()->getOperands(),
                                 dispatch.getResult(result));
@@ -131,7 +132,7 @@ struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> 
         continue;
       bool twice =
           llvm::count_if(dispatch.getInputs(), [&](Value v) { return rootOf(v) == root; }) > 1;
-      // The operand must be defined in the block of the dispatch. (A loop-carried value is.)
+      // The operand must be defined in the block of the dispatch, as loop-carried values are.
       bool near = root.getParentBlock() == dispatch->getBlock();
       if (twice || !near || !isOwned(root, dispatch, result, func) || isReadLater(root, dispatch) ||
           !isElementwise(dispatch, result, index))

@@ -9,7 +9,7 @@
 // 1. For each op, count the unplaced ops of the block that the op or its regions use.
 // 2. Of the ops with count 0, place the op that was first in the original order.
 //
-// This places an op that must move as early as possible. At the end of the block, it would delay
+// An op that must move is placed as early as possible. At the end of the block, the op would delay
 // reductions that depend on it, and extend the lifetimes of its operands. O(ops log ops + uses).
 //
 //===----------------------------------------------------------------------===//

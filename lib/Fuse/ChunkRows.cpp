@@ -16,7 +16,8 @@
 //                                              %l, %dx = concatenations of %lc, %dxc
 //
 // 1. A seed is a contraction whose result exceeds the limit. The rows are a parallel loop of the
-//    result and the left operand, but not of the right operand. The longest is tried first.
+//    result and the left operand, but not of the right operand. The longest such loop is tried
+//    first.
 // 2. The group consists of the seed, the readers of every wide result, and ops between members.
 //    - Each member must be a linalg op, in which the rows, if present, are a loop.
 //    - The attempt fails if an op that is no member reads a wide result, or if a member needs a sum
@@ -73,7 +74,7 @@ static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t beg
   return tensor::ExtractSliceOp::create(b, loc, v, offsets, sizes, strides);
 }
 
-/// Adds `begin` to the row index in the body, except where it indexes a value of the chunk.
+/// Adds `begin` to the row index in the body, except where the index selects a value of the chunk.
 static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
                             llvm::function_ref<bool(OpOperand &)> isLocal) {
   if (begin == 0)
@@ -176,6 +177,7 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   using ChunkRowsPassBase::ChunkRowsPassBase;
 
   bool chunk(linalg::LinalgOp seed);
+  void warnOfLimit(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
 };
 } // namespace
@@ -203,13 +205,23 @@ static int64_t chooseChunkRows(int64_t rows, int64_t fitting) {
   return llvm::divideCeil(rows, llvm::divideCeil(rows, fitting));
 }
 
+/// Warns that the smallest chunk, of `rows` rows, exceeds the limit.
+void ChunkRowsPass::warnOfLimit(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes) {
+  if (warnings)
+    seed.emitWarning() << "max-chunk-bytes: the smallest chunk has " << rows << " rows, which take "
+                       << rows * rowBytes << " bytes; expected at least as many, found "
+                       << maxBytes.getValue();
+}
+
 bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
   for (unsigned loop : getRowLoops(seed)) {
     RowGroup group(seed, loop, maxBytes);
     if (!group.grow() || !group.reduces())
       continue;
-    int64_t rows = group.countRows(),
-            fitting = std::max<int64_t>(maxBytes / group.countRowBytes(), minRows);
+    int64_t rows = group.countRows(), fitting = maxBytes / group.countRowBytes();
+    if (fitting < std::min(rows, minRows.getValue()))
+      warnOfLimit(seed, std::min(rows, minRows.getValue()), group.countRowBytes());
+    fitting = std::max<int64_t>(fitting, minRows);
     if (rows <= fitting)
       continue;
     int64_t chunkRows = chooseChunkRows(rows, fitting);

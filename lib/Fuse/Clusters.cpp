@@ -12,16 +12,17 @@
 //   %h = contract %y, %w        rows [N,M] cluster 1: {h, g}
 //   %g = gelu(%h + %b)          rows [N,M]
 //
-// An op joins the latest cluster that produces one of its operands if
-//  1. the op and the cluster are at most `window` ops apart;
-//  2. both run over common leading parallel loops: the loops of a reduction before its first
-//     reduced loop, and all loops of a map or as many as the cluster has;
-//  3. the op reads the values of the cluster, and writes its results, at equal rows;
-//  4. no operand of the op depends on the cluster through another kernel;
-//  5. the cluster then has at most `maxOps` ops, including those in bodies.
+// An op joins the latest cluster that produces one of its operands under these conditions:
+//  1. The op and the cluster are at most `window` ops apart.
+//  2. Both run over common leading parallel loops. A reduction has the loops before its first
+//     reduced loop; a map has all its loops, or as many as the cluster.
+//  3. The op reads the values of the cluster, and writes its results, at equal rows.
+//  4. No operand of the op depends on the cluster through another kernel.
+//  5. The cluster then has at most `maxOps` ops, including those in bodies.
 //
 // Otherwise the op opens a cluster.
-//  - Contractions and scatters always open a cluster. Only maps over their whole result join it.
+//  - Contractions and scatters always open a cluster. Only maps over the whole result join its
+//    cluster.
 //  - No op joins the cluster of attention.
 //  - Ops on few elements, and slices that assemble one tensor, join without these conditions.
 //  - Clusters of the op's other producers are merged into its cluster on the same conditions.
@@ -40,7 +41,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t smallElements = 16; // most elements of a small value
+/// Largest number of elements of a small value.
+static constexpr int64_t smallElements = 16;
 /// A broadcast that is at least this many times larger than its inputs is not stored.
 static constexpr int64_t broadcastGain = 4;
 
@@ -221,10 +223,8 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
   for (Operation &op : block)
     if (isComputation(&op))
       place(&op);
-  llvm::erase_if(clusters, [](const OpCluster &c) {
-    return c.members.empty();
-    // Erase clusters that were merged into others.
-  });
+  // Erase clusters that were merged into others.
+  llvm::erase_if(clusters, [](const OpCluster &c) { return c.members.empty(); });
   for (OpCluster &cluster : clusters)
     if (cluster.small)
       cluster.kind = ClusterKind::Scalar;
@@ -263,7 +263,7 @@ void ClusterBuilder::place(Operation *op) {
   fresh.small = isSmall(op);
   fresh.size = countOps(op);
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-    // Maps join a contraction over its whole result.
+    // Maps join the cluster of a contraction over the dimensions of its result.
     if (isa<linalg::ContractOp>(op)) {
       fresh.rows.assign(cast<RankedTensorType>(op->getResultTypes()[0]).getShape());
     } else {
@@ -338,7 +338,8 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   bool freely = assembles || (cluster.small && isSmall(op));
   if ((!common && !freely) || closesCycle(cluster.members, op))
     return false;
-  cluster.rows.resize(common); // no rows if ops joined because they are small
+  // If ops joined because they are small, `common` is 0 and the cluster has no rows.
+  cluster.rows.resize(common);
   cluster.small &= isSmall(op);
   cluster.size = size;
   if (common && kindOf(op) == ClusterKind::Row)

@@ -21,7 +21,7 @@ struct OpCluster {
   SmallVector<Operation *> members; ///< in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
-  bool small = false;        ///< all values are small, so no loops are needed
+  bool small = false;        ///< whether all values are small, so that no loops are needed
   int64_t size = 0;          ///< sum of the members' countOps
 };
 

@@ -291,8 +291,8 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 }
 
 namespace {
-/// Asks the target for which attention it has kernels. Warns once per reason, because programs and
-/// layers repeat a reason. Thread-safe, because functions are processed in parallel.
+/// Asks the target whether it has a kernel for an attention op. Warns once per reason, because
+/// programs and layers repeat a reason. Thread-safe, because functions are processed in parallel.
 class AttentionKernels {
 public:
   explicit AttentionKernels(std::shared_ptr<const TargetInfo> target) : target(std::move(target)) {}

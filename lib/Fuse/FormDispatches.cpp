@@ -12,11 +12,12 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. Auxiliary ops, which are copied into kernels, become dispatches if other ops read them.
+// 1. Auxiliary ops are copied into the kernels that read them. An auxiliary op also becomes a
+//    dispatch if attention or an op outside of kernels (a collective, a loop, a view) reads it.
 // 2. Group the ops of each block (Clusters.cpp).
 // 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
-//    Values from outside become operands of the dispatch, in order of first use. The members'
-//    values with uses outside become its results.
+//    Values from outside become operands of the dispatch, in order of first use. Values of members
+//    with uses outside become results of the dispatch.
 // 4. Erase the originals, sort the block topologically, erase dead ops.
 //
 // O(ops · window). Equal clusters become equal dispatches, so that equal layers share their
@@ -140,9 +141,9 @@ LogicalResult DispatchBuilder::build() {
   return success();
 }
 
-/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch. Does so
-/// if a reader is no kernel (a collective, a loop that carries a sum, a view) or is attention,
-/// which reads whole tensors.
+/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch if a
+/// reader is no kernel (a collective, a loop that carries a sum, a view) or is attention, which
+/// reads whole tensors.
 static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();

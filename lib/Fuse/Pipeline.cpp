@@ -15,17 +15,19 @@ using namespace mlir;
 void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
   pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
-  // Merge the chains that a loss and its gradient share. This may also merge fills, because each
+  // Merge the chains that a loss and its gradient share. Fills may be merged too, because each
   // dispatch gets its own copy.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   ChunkLimits chunks = target->getChunkLimits();
-  if (options.fuse.maxChunkBytes >= 0) // a limit set by the user holds even for few rows
+  bool isGiven = options.fuse.maxChunkBytes >= 0;
+  if (isGiven) // a limit set by the user holds even for few rows
     chunks = {options.fuse.maxChunkBytes, TargetInfo().getChunkLimits().minRows};
   if (chunks.maxBytes)
     pm.addNestedPass<func::FuncOp>(configure(createChunkRowsPass(), options,
                                              {{"max-bytes", std::to_string(chunks.maxBytes)},
-                                              {"min-rows", std::to_string(chunks.minRows)}}));
+                                              {"min-rows", std::to_string(chunks.minRows)},
+                                              {"warnings", isGiven ? "true" : "false"}}));
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
   if (int64_t bytes = target->getRowAlignment())
     pm.addNestedPass<func::FuncOp>(createAlignRowsPass({bytes}));

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr unsigned maxMembers = 64; ///< a loss has about twelve members
+static constexpr unsigned maxMembers = 64; ///< limit on the ops of a group; a loss has about twelve
 
 int64_t fsdp::tensorBytes(Type of) {
   auto type = cast<RankedTensorType>(of);
@@ -152,7 +152,7 @@ llvm::SetVector<Operation *> RowGroup::findReaders(Operation *end) const {
   return readers;
 }
 
-/// Adds the ops that depend on a member and that a member depends on.
+/// Adds the ops that depend on one member and on which another member depends.
 bool RowGroup::addBetween() {
   llvm::SetVector<Operation *> readers = findReaders(last()), between;
   SmallVector<Operation *> worklist(members.begin(), members.end());
@@ -223,7 +223,7 @@ int64_t RowGroup::countRows() const {
   return cast<RankedTensorType>(seed.getType()).getDimSize(rowDims.lookup(seed));
 }
 
-/// A result adds no bytes if it may overwrite an operand of its type that ends at the op.
+/// A result adds no bytes if it may overwrite an operand of its type that no later op reads.
 int64_t RowGroup::countRowBytes() const {
   SmallVector<Operation *> ordered = getOrdered();
   llvm::SmallDenseMap<Value, Operation *> lastReaders;
@@ -239,7 +239,7 @@ int64_t RowGroup::countRowBytes() const {
         alive -= tensorBytes(v);
         ending.push_back(v.getType());
       }
-    int64_t meanwhile = 0; // bytes of operands that end here and are not reused
+    int64_t meanwhile = 0; // bytes of operands that end here and are not overwritten
     for (Value result : op->getResults())
       if (isOverRows(result) && tensorBytes(result) > limit) {
         alive += tensorBytes(result);

@@ -377,7 +377,7 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// Returns the cotangent of one score or, if `contribution` is set, its value.
+  /// Returns the cotangent of one score or, if `contribution` is set, the value that it adds.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 

@@ -221,8 +221,8 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
          });
 }
 
-/// Returns the number of ranks over which a slice moves by its piece; 1 if it has no piece. Emits
-/// an error (S3) if the axes of the piece are not in the mesh.
+/// Returns the number of ranks among which the pieces of a slice are distributed; 1 if the slice
+/// has no piece. Emits an error (S3) if the axes of the piece are not in the mesh.
 static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
                                       SymbolTableCollection &tables) {
   if (!slice.getPiece())
@@ -267,8 +267,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
       return failure();
     int64_t turns = loop ? std::max<int64_t>(loop.getCount(), 1) - 1 : 0;
     int64_t bytes = buffer.getBytes();
-    // Computes offset + bytes + piece * (pieces - 1) + stride * turns <= bytes of the buffer
-    // without overflow.
+    // Checks offset + bytes + piece * (pieces - 1) + stride * turns <= bytes of the buffer without
+    // overflow.
     int64_t room = bytes;
     auto take = [&](int64_t size, int64_t times) {
       bool fits = size >= 0 && (times == 0 || size <= room / times);
@@ -289,7 +289,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   return success();
 }
 
-/// Returns whether the ranges of two slices overlap, each over all ranks.
+/// Returns whether the ranges of two slices overlap, taken over all ranks.
 static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollection &tables) {
   auto getEnd = [&](SliceAttr slice) {
     FailureOr<int64_t> pieces = countPieces(op, slice, tables);

@@ -28,7 +28,7 @@ static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createSelectEntryPass(), options));
   pm.addPass(createCheckMarksPass());
   pm.addPass(configure(createMarkBatchPass(), options));
-  // Without the inliner's own canonicalisation, which merges constants.
+  // Skip the inliner's own canonicalisation, which merges constants.
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
   pm.addPass(configure(createBindBuffersPass(), options));
@@ -58,7 +58,7 @@ static void addNormalisation(OpPassManager &pm) {
   addCleanUp(pm);
 }
 
-/// Raises to ops that later stages know, before bodies are fused and views are moved.
+/// Raises patterns to ops that later stages know, before bodies are fused and views are moved.
 static void addRaising(OpPassManager &pm, const StepOptions &options) {
   pm.addNestedPass<func::FuncOp>(createJoinPositionsPass());
   pm.addNestedPass<func::FuncOp>(createRaiseEmbeddingPass());

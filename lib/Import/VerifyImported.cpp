@@ -325,7 +325,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
           tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp,
           tensor::SplatOp, tensor::CastOp, tensor::InsertOp>(op)) {
-    bool dynamic = false; // has offsets, sizes or strides that are operands
+    bool dynamic = false; // whether offsets, sizes or strides are operands
     if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op))
       dynamic =
           !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty();

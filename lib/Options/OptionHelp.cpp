@@ -17,7 +17,7 @@ static constexpr std::pair<OptionGroup, StringRef> groups[] = {
     {OptionGroup::Precision, "PRECISION"}, {OptionGroup::Training, "TRAINING"},
     {OptionGroup::Target, "TARGET"},       {OptionGroup::Output, "OUTPUT"}};
 
-/// Columns of a line of help, and column at which the text begins.
+/// Number of columns of a line of help, and column at which the text begins.
 static constexpr size_t lineWidth = 100, textColumn = 32;
 
 /// Returns the syntax of an option: "--name=VALUE".

@@ -165,6 +165,8 @@ std::string OptionRow::printOne(const StepOptions &options) const {
              " has no effect with --no-code, which writes no machine code")                        \
       .needs([](const StepOptions &o) { return o.driver.emit != EmitKind::KernelMlir; },           \
              " has no effect with --emit=kernel-mlir, which writes no machine code")               \
+      .needs([](const StepOptions &o) { return o.driver.emit != EmitKind::Clocks; },               \
+             " has no effect with --emit=clocks, which writes no machine code")                    \
       .needs(                                                                                      \
           [](const StepOptions &o) {                                                               \
             return o.driver.emit != EmitKind::None ||                                              \
@@ -250,6 +252,11 @@ static std::string fillIn(StringRef text, const StepOptions &options) {
     text = after;
   }
   return filled;
+}
+
+bool mlir::fsdp::hasEffect(const OptionRow &row, const StepOptions &options) {
+  return llvm::all_of(row.conditions,
+                      [&](const OptionCondition &condition) { return condition.isMet(options); });
 }
 
 std::optional<std::string> mlir::fsdp::findUnread(const StepOptions &options) {

@@ -99,7 +99,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the groups of neighbours. Must run after the programs are added, which number the groups.
+/// Adds the groups of neighbours. Call it after the programs are added, because they number the
+/// groups.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -238,7 +239,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
   FailureOr<fb::DType> dtype = getDType(op.getDtype(), op.getLoc());
   if (failed(dtype))
     return failure();
-  std::vector<uint32_t> axes; // in the order of the mesh
+  std::vector<uint32_t> axes; // indices of the axes, in the order of the mesh
   for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<AxisAttr>()))
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);

@@ -51,11 +51,12 @@ private:
   FailureOr<Offset<fb::Command>> addCommand(Operation &op, LayoutOp layout);
   FailureOr<Offset<fb::Collective>> addCollective(CollectiveOp op, LayoutOp layout);
   Offset<fb::Grid> addGrid(const PhaseInfo &phase);
+  Offset<fb::Cost> addCost(const PhaseInfo &phase);
   FailureOr<Offset<fb::Matrix>> addMatrix(const GpuMatrix &matrix, Location loc);
   FailureOr<Offset<fb::Product>> addProduct(const PhaseInfo &phase, Location loc);
   LogicalResult addKernels();
 
-  /// Returns the code of the axes of a piece, outermost first.
+  /// Returns the fb::Split value of a piece whose axes are given, outermost first.
   uint64_t getSplit(ArrayAttr axes) {
     if (!axes || axes.empty())
       return uint64_t(fb::Split::whole);
@@ -82,8 +83,8 @@ private:
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) {
     return tables.lookupSymbolIn<BufferOp>(layout, name);
   }
-  /// Returns the offset of a buffer. Offsets of the host's arena follow those of the device's, and
-  /// offsets of the file follow those of the host's.
+  /// Returns the offset of a buffer. Offsets of the host's arena follow those of the device's
+  /// arena, and offsets of the file come last.
   uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
     uint64_t host = llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
     Memory memory = getMemory(buffer);

@@ -8,9 +8,9 @@
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
 // 1. Append the manifest (Manifest.cpp), and the image at the begin of a page.
-// 2. Append the values of parameters that came with the model (Values.cpp). They are written from
-//    their place in memory, without a copy.
-// 3. Fill in the header with the hash of all bytes, in which the field of the hash is zero.
+// 2. Append the values of parameters that came with the model (Values.cpp). These values are
+//    written from their original memory, without a copy.
+// 3. Fill in the header with the hash of all bytes. The field of the hash counts as zero.
 //
 //===----------------------------------------------------------------------===//
 

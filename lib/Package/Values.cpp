@@ -37,8 +37,8 @@ static ArrayRef<char> getBytes(ElementsAttr value) {
   return dense ? dense.getRawData() : ArrayRef<char>();
 }
 
-/// Returns true if values of type `element` can initialise a parameter of type `param`. Floats are
-/// converted.
+/// Returns true if values of type `element` can initialise a parameter of type `param`. The runtime
+/// converts floats.
 static bool isTaken(Type element, Type param) {
   if (isa<IntegerType>(param))
     return element == param;
@@ -87,7 +87,7 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
 }
 
 namespace {
-/// Appends pieces to the section. Appends each distinct content once.
+/// Appends pieces to the section, each distinct content once.
 class Section {
 public:
   explicit Section(Values &values) : values(values) {}

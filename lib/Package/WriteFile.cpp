@@ -23,7 +23,7 @@ static std::error_code writeAll(int descriptor, ArrayRef<ArrayRef<char>> pieces)
   for (ArrayRef<char> piece : pieces)
     os.write(piece.data(), piece.size());
   std::error_code error = os.error();
-  // Without this, the stream's destructor would end the process.
+  // Clear the error, because otherwise the stream's destructor would end the process.
   os.clear_error();
   if (!error && ::fsync(descriptor) != 0 && errno != EINVAL &&
       errno != EROFS) // fsync() fails on devices and pipes

@@ -38,8 +38,7 @@ static LogicalResult runPipeline(StepCompilation &step) {
   return pm.run(*step.module);
 }
 
-/// Compiles the kernels and adds their workspace. After this the plan is exact, and is verified
-/// again.
+/// Compiles the kernels and adds their workspace. The plan is then exact, and is verified again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
   auto kernels = std::make_shared<CompiledKernels>();
@@ -124,21 +123,39 @@ LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef 
 }
 
 namespace {
-/// Drops repeated warnings and remarks, because the compiler may plan a step several times.
-class RepeatFilter {
+/// Keeps back diagnostics, because the compiler may plan a step several times, but the user needs
+/// the diagnostics of one plan. Drops repeated ones, because a pass may try several plans.
+class DiagnosticStore {
 public:
-  explicit RepeatFilter(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diag) {
-          if (diag.getSeverity() == DiagnosticSeverity::Error)
-            return failure();
+  explicit DiagnosticStore(MLIRContext *context)
+      : engine(context->getDiagEngine()), handler(context, [this](Diagnostic &diag) {
+          if (isPassing)
+            return failure(); // failure calls the next handler
           std::string text;
           llvm::raw_string_ostream(text) << diag.getLocation() << diag;
-          return success(
-              !said.insert(text).second); // success means handled; failure calls the next handler
+          if (said.insert(text).second)
+            kept.push_back(std::move(diag));
+          return success();
         }) {}
+  ~DiagnosticStore() { emit(take()); }
+
+  /// Returns the diagnostics since the last call.
+  std::vector<Diagnostic> take() {
+    said.clear();
+    return std::exchange(kept, {});
+  }
+  void emit(std::vector<Diagnostic> diagnostics) {
+    isPassing = true;
+    for (Diagnostic &diag : diagnostics)
+      engine.emit(std::move(diag));
+    isPassing = false;
+  }
 
 private:
+  std::vector<Diagnostic> kept;
   std::set<std::string> said;
+  bool isPassing = false;
+  DiagnosticEngine &engine;
   ScopedDiagnosticHandler handler;
 };
 } // namespace
@@ -152,28 +169,33 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
   static constexpr unsigned mostTries = 5;
   const int64_t asked = limit;
   llvm::scope_exit restore([&] { limit = asked; });
-  RepeatFilter once(step.module->getContext());
+  DiagnosticStore store(step.module->getContext());
+  std::vector<Diagnostic> ofBest;
   OwningOpRef<ModuleOp> imported = std::move(step.module), best;
   int64_t least = std::numeric_limits<int64_t>::max(); // arena size of `best` in bytes
   for (unsigned attempt = 1; attempt <= mostTries && limit > 0; ++attempt) {
     step.module = imported->clone();
     if (failed(runPhases(step, "shard", "plan")))
       return failure();
+    std::vector<Diagnostic> diagnostics = store.take();
     StepCompilation measured{step.module->clone(), step.options, /*code=*/false};
     if (failed(runPhases(measured, "codegen", "codegen")))
       return failure();
     MemoryReport memory = measureMemory(*measured.module);
     int64_t peak = memory.peak, left = asked - memory[Category::workspace];
+    store.take(); // the code of the chosen plan is generated later, with the same diagnostics
     if (peak >= least)
       break;
     least = peak;
     best = std::move(step.module);
+    ofBest = std::move(diagnostics);
     if (peak <= asked)
       break;
-    // The workspace begins on a page.
+    // The workspace begins on a page, so round the limit down to a page.
     limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
                               limit - (peak - asked));
   }
+  store.emit(std::move(ofBest));
   step.module = std::move(best);
   return success();
 }

@@ -45,7 +45,7 @@ public:
 private:
   void fail(const ConfigOrigin &place, const Twine &message) {
     ++numErrors;
-    // A key that is not known is the file's own text.
+    // Shorten the key, because an unknown key may be any text.
     report(true, {place.line, place.column, shortText(place.key)}, shortText(message.str(), 1000));
   }
   void failKind(const ConfigOrigin &place, const JsonValue &found, StringRef expected) {
@@ -90,7 +90,8 @@ static const OptionRow *findOwn(StringRef key) {
 void ConfigReader::failUnknown(const ConfigOrigin &place) {
   std::string nearest;
   unsigned least = std::max<unsigned>(2, place.key.size() / 3) + 1;
-  constexpr size_t longest = 64; // of a key; the distance takes time of both lengths' product
+  // Limit the length of a key, because the edit distance takes time in the product of both lengths.
+  constexpr size_t longest = 64;
   auto consider = [&](const std::string &name) {
     if (place.key.size() > longest)
       return;
@@ -376,8 +377,8 @@ void ConfigReader::dropUnused(const JsonValue &root) {
   });
 }
 
-/// Decides how units are formed. In the Trainer's format, `min_num_params` alone means units by
-/// size. Accelerate writes its default number for every policy.
+/// Decides how units are formed. `min_num_params` without a policy means units by size. With
+/// another policy it has no effect, because Accelerate writes a default number for every policy.
 void ConfigReader::reconcile() {
   if (config.ranks && !config.find("mesh"))
     set("mesh", {"shard=" + std::to_string(config.ranks->value)}, config.ranks->origin);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collectives move bytes without changing their type. The conversion becomes a kernel on the shard.
+// Collectives move bytes without changing their type. A conversion therefore becomes a kernel on
+// the shard.
 //
 //   %w = fsdp.unshard %p : f32 -> bf16         %h = fsdp.dispatch (%p) truncf
 //                                        =>    %w = fsdp.unshard %h : bf16 -> bf16

@@ -45,8 +45,8 @@ private:
                                std::optional<ReductionKind> reduction, int64_t root);
   LogicalResult planOwnPiece(OwnPieceOp op);
   LogicalResult planShard(ShardOp op);
-  /// Returns the shard axis if it has `ranks` ranks, or the name of its groups of neighbours if
-  /// those have. Fails with an error if neither has that size.
+  /// Returns the shard axis if it has `ranks` ranks, or the name of its groups of neighbours if a
+  /// group has `ranks` ranks. Otherwise fails with an error.
   FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
                       Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,
@@ -60,11 +60,11 @@ private:
   /// Returns true if `op` may overwrite `place`: the place is aligned, no value in it is read
   /// later, and it overlaps no place of `taken`.
   bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
-  /// Returns a place with the content of `value` that `op` may overwrite: the value's place if
-  /// isFree() allows it, else the place of a new copy.
+  /// Returns a place with the content of `value` that `op` may overwrite. If isFree() rejects the
+  /// place of the value, returns the place of a new copy.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
-  /// Returns the place of `value` for a kernel. Copies the value to a new buffer if it is not
-  /// aligned.
+  /// Returns the place of `value` for a kernel. If that place is not aligned, copies the value to a
+  /// new buffer.
   Place align(Value value, Operation *op);
   /// Copies the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
@@ -98,7 +98,7 @@ private:
   llvm::DenseSet<Value> gradients;
   /// The flat buffer of each reduce-scatter.
   DenseMap<Operation *, Place> flatBuffers;
-  /// The gathered buffers into whose own piece a kernel writes the source of the gather.
+  /// By gather: the gathered buffer, if a kernel writes the source of the gather into this buffer.
   DenseMap<Operation *, Place> gatheredBuffers;
   /// Places of kernel results that are written straight into a flat or gathered buffer.
   DenseMap<Value, Place> reserved;

@@ -119,7 +119,7 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
     if (known == type)
       return place;
     // If another program takes several micro-batches, a program over one micro-batch reads the
-    // first.
+    // first of them.
     if (slot.getMicroBatches() > 1 && known.getElementType() == type.getElementType() &&
         known.getShape().drop_front() == type.getShape()) {
       place.bytes = getStorageBytes(type);

@@ -26,10 +26,13 @@
 // 5. Drop items that are not needed, beginning with the most expensive items and late segments:
 //    half of them, then a quarter, and so on, as long as the plan fits. Keep the fastest plan that
 //    was tried.
-// 6. If no plan fits, repeat steps 1 to 5 with schedules that may hide less to stay within the
+// 6. If the plan with all items does not fit, run steps 3 to 5 for parts of the list, and keep the
+//    fastest plan: without recomputation; without copies; without copies of results that are
+//    computed again. A copy of such a result frees nothing and returns too early.
+// 7. If no plan fits, repeat steps 1 to 6 with schedules that may hide less to stay within the
 //    limit.
 //
-// Step 4 makes O(log items) plans; all steps together make at most `maxPlans`.
+// Step 4 makes O(log items) plans. Step 5 ends after `maxPlans` plans of steps 1 to 6.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,8 +110,9 @@ private:
   FailureOr<FoundChoice> planFirst(unsigned count);
   LogicalResult pack(FoundChoice &choice, int64_t enough);
   FailureOr<FoundChoice> bisect(FoundChoice all, unsigned &count);
-  LogicalResult dropNeedless(unsigned count, FoundChoice &best);
-  LogicalResult tryOneWay();
+  LogicalResult dropNeedless(unsigned count, unsigned mostPlans, FoundChoice &best);
+  FailureOr<FoundChoice> findFastest(FoundChoice all, unsigned mostPlans);
+  FailureOr<FoundChoice> searchParts();
 
   func::FuncOp step;
   const Cluster &cluster;
@@ -163,31 +167,56 @@ FailureOr<FoundChoice> Search::run() {
   if (failed(all) || failed(rate(Item::Kind::offload, *none)) ||
       failed(rate(Item::Kind::gather, *none)))
     return failure();
-  if (none->bytes <= all->bytes || all->bytes > options.limit)
-    return failed(tryOneWay()) ? FailureOr<FoundChoice>(failure()) : finish(smallest);
+  bool fits = all->bytes < none->bytes && all->bytes <= options.limit;
+  FailureOr<FoundChoice> best = fits ? findFastest(*all, maxPlans) : searchParts();
+  return failed(best) ? best : finish(*best);
+}
+
+/// Runs steps 3 to 5. `all` is the plan with all items. Starts no plan of step 5 after `mostPlans`.
+FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) {
   llvm::sort(items, [](const Item &a, const Item &b) {
     return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond
                                                 : a.getPlace() < b.getPlace();
   });
   unsigned count = 0;
-  FailureOr<FoundChoice> best = bisect(*all, count);
-  if (failed(best) || failed(dropNeedless(count, *best)))
+  FailureOr<FoundChoice> best = bisect(std::move(all), count);
+  if (failed(best) || failed(dropNeedless(count, mostPlans, *best)))
     return failure();
-  return finish(*best);
+  return best;
 }
 
-/// Tries recomputation alone and offloading alone. Both together may not fit, because a copy of a
-/// recomputed result frees nothing and returns too early.
-LogicalResult Search::tryOneWay() {
-  for (Item::Kind left : {Item::Kind::recompute, Item::Kind::offload}) {
-    llvm::BitVector taken(items.size(), true);
-    for (auto [number, item] : llvm::enumerate(items))
-      if (item.kind == left || (left == Item::Kind::offload && item.kind == Item::Kind::rest))
-        taken.reset(number);
-    if (!taken.all() && failed(plan(taken)))
+/// Runs step 6. Returns the smallest choice tried if no part fits.
+FailureOr<FoundChoice> Search::searchParts() {
+  using Kind = Item::Kind;
+  llvm::BitVector recomputed(graph->getCalls().size());
+  for (const Item &item : items)
+    if (item.kind == Kind::recompute)
+      for (unsigned call : item.numbers)
+        recomputed.set(call);
+  const std::function<bool(const Item &)> leftOut[] = {
+      [](const Item &item) { return item.kind == Kind::recompute; },
+      [](const Item &item) { return item.kind == Kind::offload || item.kind == Kind::rest; },
+      [&](const Item &item) {
+        return item.kind == Kind::offload && recomputed[item.numbers.front()];
+      }};
+  const SmallVector<Item> whole = items;
+  std::optional<FoundChoice> best;
+  for (auto [number, isLeftOut] : llvm::enumerate(leftOut)) {
+    items = whole;
+    llvm::erase_if(items, isLeftOut);
+    if (items.empty() || items.size() == whole.size())
+      continue;
+    FailureOr<FoundChoice> choice = planFirst(items.size());
+    if (succeeded(choice) && choice->bytes > options.limit)
+      continue;
+    if (succeeded(choice))
+      choice = findFastest(*choice, (number + 1) * maxPlans / std::size(leftOut));
+    if (failed(choice))
       return failure();
+    if (!best || choice->seconds < best->seconds)
+      best = *choice;
   }
-  return success();
+  return best ? *best : smallest;
 }
 
 /// Packs the choice completely. During the search, packing stops once a plan fits or cannot fit.
@@ -406,10 +435,10 @@ FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
 }
 
 /// Runs step 5 for the first `count` items.
-LogicalResult Search::dropNeedless(unsigned count, FoundChoice &best) {
+LogicalResult Search::dropNeedless(unsigned count, unsigned mostPlans, FoundChoice &best) {
   llvm::BitVector taken(items.size());
   taken.set(0, count);
-  for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < maxPlans;) {
+  for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < mostPlans;) {
     // The last items are the most expensive. Among equal items, those of late segments are last.
     llvm::BitVector fewer = taken;
     size_t end = std::min<size_t>(at + chunk, count);

@@ -52,13 +52,13 @@ struct MemorySearchOptions {
   bool keepGathers = false, offload = false;
   int64_t minBytes = 0;
   /// `addSchedule` adds the passes that run between the assignment of buffers and of offsets. If
-  /// `schedules` is set and no plan fits, the search calls it with `atAllCosts`: the schedule then
-  /// keeps to the limit even if it hides less.
+  /// `schedules` is set and no plan fits, the search calls `addSchedule` with `atAllCosts`. The
+  /// schedule then keeps to the limit even if it hides less.
   bool schedules = false;
   std::function<void(OpPassManager &, bool atAllCosts)> addSchedule;
 };
 
-/// Returns the fastest choice tried whose arena is within the limit. If no arena is, returns the
+/// Returns the fastest choice tried whose arena is within the limit. If no arena fits, returns the
 /// choice with the smallest arena. Fails if a plan could not be made.
 FailureOr<FoundChoice> searchMemory(func::FuncOp step, const Cluster &cluster,
                                     const MemorySearchOptions &options);

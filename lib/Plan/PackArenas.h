@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp {
 
-/// Describes the begin of an arena, where the buffers without a program always live.
+/// Describes the front of an arena: the buffers without a program, which always live.
 struct ArenaFront {
   /// `end`: end of the last such buffer. `base`: begin of the buffers of programs. `bytes`: sum of
   /// the sizes, each rounded up to the alignment.

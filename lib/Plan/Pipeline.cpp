@@ -19,7 +19,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   // Conversions become dispatches, so they are made before kernels are outlined.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
-  // A program has one level of loops. Unroll after outlining, because calls are small.
+  // Programs have one level of loops. Unroll after outlining, because calls are small.
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   // Sink before lifetimes are computed.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
@@ -36,6 +36,8 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   if (plan.overlap)
     pm.addPass(configure(createScheduleCollectivesPass(), options, {cluster}));
   pm.addPass(createAddInitProgramsPass());
+  if (plan.asyncSave)
+    pm.addPass(createAddSnapshotProgramPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());
 }

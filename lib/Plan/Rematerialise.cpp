@@ -7,14 +7,14 @@
 // Activation checkpointing: the backward computes results of the forward again instead of keeping
 // them (RecomputeGraph.cpp).
 //
-//   none                  nothing is computed again
-//   full                  all results of a unit except those that other units read
-//   selective=KINDS       like full, but results of these kinds of kernels are kept; KIND/N keeps
-//                         only the results of the first of each N calls of that kind in a unit
+// - none: nothing is computed again.
+// - full: all results of a unit are computed again, except those that other units read.
+// - selective=KINDS: like full, but results of these kinds of kernels are kept. KIND/N keeps only
+//   the results of the first of each N calls of that kind in a unit.
 //
 // 1. In each block of the program `step`, find the forward and its results that wait for the
 //    backward.
-// 2. Compute the calls of the policy again.
+// 2. Compute the calls that the policy selects again.
 //
 // O(uses).
 //
@@ -99,7 +99,9 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
       return failure();
     std::string expected;
     std::optional<OffloadKinds> kinds = parseValue<OffloadKinds>(offload, expected);
-    MemorySearchOptions options{memoryLimit,     keepGathers, kinds && kinds->activations,
+    if (!kinds)
+      return getOperation().emitError("offload: ") << expected << ", found '" << offload << "'";
+    MemorySearchOptions options{memoryLimit,     keepGathers, kinds->activations,
                                 offloadMinBytes, schedule,    {}};
     options.addSchedule = [&](OpPassManager &pm, bool atAllCosts) {
       if (offload != "none")

@@ -16,8 +16,9 @@
 //  1. The limit is the first later op that uses a result, or overwrites an operand in place. (An op
 //     that itself writes in place remains after the other readers of its operand.)
 //  2. The gain is the bytes of the results times the distance to the limit. Gradients gain nothing,
-//     because their place is in the flat buffer. The price is the sum, over each operand whose last
-//     reader is this op, of its bytes times the growth of its lifetime. Arguments cost nothing.
+//     because their place is in the flat buffer. The price is the sum, over all operands whose last
+//     reader is this op, of their bytes times the growth of their lifetimes. Arguments cost
+//     nothing.
 //  3. Move the op before the limit if the gain exceeds the price. Views move for free.
 //
 // Kernel calls and gathers move; other collectives keep their order. Distances are measured in the
@@ -109,7 +110,8 @@ private:
 
   /// Returns true if `user` overwrites the memory of `value`.
   static bool overwrites(Operation *user, Value value) {
-    if (isa<scf::ForOp>(user)) // a loop may keep a carried sum in that memory
+    // A loop may keep a carried sum in the memory of `value`.
+    if (isa<scf::ForOp>(user))
       return true;
     auto call = dyn_cast<KernelCallOp>(user);
     return call && llvm::any_of(call.getInplace(), [&](int64_t operand) {
@@ -121,7 +123,8 @@ private:
   /// its first gradient.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
-      if (auto call = dyn_cast<KernelCallOp>(user)) // a sum that is accumulated in place
+      // The user may accumulate the value in place.
+      if (auto call = dyn_cast<KernelCallOp>(user))
         return llvm::any_of(call.getResults(), [&](OpResult result) {
           int64_t operand = call.getInplace()[result.getResultNumber()];
           return operand >= 0 && call.getInputs()[operand] == value && isGradient(result);

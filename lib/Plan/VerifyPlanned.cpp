@@ -79,7 +79,7 @@ static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
 
 /// Runs step 2 for the buffers of one program and those that always live.
 static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
-  // Lifetimes include both borders, so ends follow begins of the same moment.
+  // Lifetimes include their last moment, so a begin precedes an end at the same moment.
   struct Event {
     int64_t moment;
     bool ends;
@@ -159,8 +159,8 @@ private:
     SmallVector<Access> accesses;
   };
 
-  /// Returns the end of the bytes that a slice covers in all iterations. (Written slices have no
-  /// stride other than their size: only inputs are sliced by stride.)
+  /// Returns the end of the bytes that a slice covers in all iterations. Written slices have no
+  /// stride other than their size; only slices of inputs have other strides.
   static int64_t getReach(SliceAttr slice, const NumberedCommand &command) {
     return slice.getOffset() + slice.getBytes() + slice.getStride() * (command.turns - 1);
   }

@@ -22,6 +22,8 @@ static constexpr Category categories[] = {
     Category::parameters,  Category::gradients, Category::optimizer,
     Category::activations, Category::gathered,  Category::staging,
     Category::workspace,   Category::inputs,    Category::control};
+/// Category of buffers that are only on the host.
+static constexpr Category hostCategory = Category::snapshot;
 
 std::string fsdp::printType(Type type) {
   std::string text;
@@ -59,6 +61,8 @@ static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
         for (Category category : categories)
           json.attribute(stringifyCategory(category),
                          memory.hostBytes[static_cast<unsigned>(category)]);
+        json.attribute(stringifyCategory(hostCategory),
+                       memory.hostBytes[static_cast<unsigned>(hostCategory)]);
       });
     json.attribute("file", memory.file);
     json.attribute("padding", memory.padding);
@@ -144,7 +148,8 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, llvm::json::OStream &js
 }
 
 void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json,
-                            ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes) {
+                            ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes,
+                            const KernelReport &kernels) {
   if (MeshOp mesh = getMesh(module))
     json.attributeObject("mesh", [&] {
       for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -159,13 +164,15 @@ void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json,
     writeChoices(accumulation, json);
   if (!dtypes.empty())
     writeDtypes(dtypes, json);
+  if (!kernels.chip.empty())
+    writeKernels(kernels, json);
   writePrograms(module, json);
 }
 
 static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
-                        ArrayRef<DtypeRow> dtypes) {
+                        ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
   llvm::json::OStream json(os, /*IndentSize=*/2);
-  json.object([&] { writeExplanation(module, json, accumulation, dtypes); });
+  json.object([&] { writeExplanation(module, json, accumulation, dtypes, kernels); });
   os << "\n";
 }
 
@@ -176,10 +183,13 @@ static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
 /// Returns the bytes on the host by category, such as ": optimizer 1.2 MiB, staging 32.0 KiB".
 static std::string describeHost(const MemoryReport &memory) {
   std::string text;
-  for (Category category : categories)
+  auto describe = [&](Category category) {
     if (int64_t bytes = memory.hostBytes[static_cast<unsigned>(category)])
       text += (text.empty() ? ": " : ", ") + stringifyCategory(category).str() + " " +
               formatSize(bytes);
+  };
+  llvm::for_each(categories, describe);
+  describe(hostCategory);
   return text;
 }
 
@@ -236,6 +246,8 @@ static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
   writeRow(os, "lower bound", memory.lowerBound, "most bytes alive at one moment");
   if (memory.host)
     writeRow(os, "on the host", memory.host, "in an arena of its own" + describeHost(memory));
+  if (int64_t bytes = memory.hostBytes[static_cast<unsigned>(hostCategory)])
+    writeRow(os, "for saves", bytes, "of it, for the copy of the state that --async-save writes");
   if (memory.file)
     writeRow(os, "in a file", memory.file, "of each rank");
   writeRow(os, "padding", memory.padding, "of parameters, over all ranks");
@@ -277,7 +289,7 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, raw_ostream &os) {
 }
 
 static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
-                        ArrayRef<DtypeRow> dtypes) {
+                        ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
   if (MeshOp mesh = getMesh(module)) {
     os << "Mesh";
     for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -293,6 +305,8 @@ static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
   writeUnits(measureUnits(module), os);
   if (!dtypes.empty())
     writeDtypes(dtypes, /*all=*/false, os);
+  if (!kernels.chip.empty())
+    writeKernels(kernels, os);
   os << "\nPrograms\n";
   for (auto program : module.getOps<ProgramOp>())
     os << "  " << llvm::left_justify(program.getSymName(), 16)
@@ -312,9 +326,9 @@ ChoiceReport fsdp::measureChoice(ModuleOp planned, StringRef option, bool isTake
 }
 
 void fsdp::explain(ModuleOp module, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation,
-                   ArrayRef<DtypeRow> dtypes) {
+                   ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
   if (json)
-    explainJson(module, os, accumulation, dtypes);
+    explainJson(module, os, accumulation, dtypes, kernels);
   else
-    explainText(module, os, accumulation, dtypes);
+    explainText(module, os, accumulation, dtypes, kernels);
 }

@@ -48,10 +48,10 @@ struct Parameter {
   RankedTensorType type;
   InitAttr init;
   bool frozen;
-  int64_t firstUse;              ///< index of the first op that uses it; INT64_MAX if unused
-  StringRef layer;               ///< empty for the root
+  int64_t firstUse; ///< index of the first op that uses the parameter; INT64_MAX if none
+  StringRef layer;  ///< empty for the root
   std::optional<StringRef> unit; ///< unit that the IR gives
-  bool ignored = false;          ///< in ignore-params, so every rank holds it
+  bool ignored = false;          ///< whether ignore-params names it, so that every rank holds it
   int64_t rowSize = 0;           ///< elements per row if lookups exchange rows; else 0
 };
 
@@ -61,7 +61,7 @@ struct Draft {
   bool frozen, ignored;
   Type dtype;
   SmallVector<const Parameter *> params;
-  bool isTable = false; ///< a table whose lookups exchange rows; resharded like the root
+  bool isTable = false; ///< whether lookups in this table exchange rows; resharded like the root
   unsigned number = 0;  ///< position in the order of the arguments
   int64_t firstUse = std::numeric_limits<int64_t>::max();
   int64_t size = 0;
@@ -103,7 +103,7 @@ private:
 
 } // namespace
 
-/// Warns if ignore-params names all parameters, and of param-storage without narrow parameters.
+/// Warns if ignore-params names all parameters, and if param-storage finds no narrow parameters.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Groups parameters by the algorithm of FSDP's size_based_auto_wrap_policy. All components of a
-// name except the last name modules.
+// Groups parameters by the algorithm of FSDP's size_based_auto_wrap_policy. The components of a
+// parameter's name, except the last one, are modules.
 //
 //   minimum 100      model 190            root:      model.norm, model.layers.2.*
 //                    |- norm 10           units:     model.layers.0, model.layers.1

@@ -10,8 +10,8 @@
 //  1. Clone @loss to @reference.
 //  2. In both functions, insert an argument for every unit in order: one shard, or the whole buffer
 //     in the reference. Insert an unshard directly before the first op that uses a parameter of the
-//     unit, also in a region. Lookups in a table with `rows` become unshard_rows. With no_sync they
-//     do not, because whole gradients are then summed before the reduction.
+//     unit, also in a region. Lookups in a table with `rows` become unshard_rows. With no_sync,
+//     lookups remain, because whole gradients are then summed before the reduction.
 //  3. Erase the parameter arguments and mark the programs.
 //
 // O(parameters + uses). Plan chooses when to gather; Differentiate adds gathers for the backward.
@@ -45,7 +45,7 @@ private:
 
   SmallVector<UnitOp> units;
   MeshOp mesh;
-  bool noSync = false; ///< gradients of micro-batches are summed before they are reduced
+  bool noSync = false; ///< whether gradients of micro-batches are summed before they are reduced
 };
 } // namespace
 
@@ -77,8 +77,8 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
   return success();
 }
 
-/// Returns the first op of the function's block that uses one of `values`, directly or in a region;
-/// null if there is none.
+/// Returns the first op of the function's block that uses one of `values`, directly or in a region.
+/// Returns null if there is none.
 static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   Operation *first = nullptr;
   for (Value value : values)
@@ -110,7 +110,7 @@ bool InsertUnshardPass::insertUnshard(func::FuncOp func, UnitOp unit, Value shar
   SmallVector<Type> types;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
     params.push_back(arguments.lookup(param.getName()));
-    // The type of the parameter may be narrower than the stored type.
+    // Take the type from the argument, because it may be narrower than the stored type.
     types.push_back(params.back().getType());
   }
   if (unit.getRows() && !noSync)

@@ -186,7 +186,7 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
   OpOperand &yielded = op.getBody()->getTerminator()->getOpOperand(index);
   auto extended = yielded.get().getDefiningOp<arith::ExtFOp>();
   if (extended && extended.getIn().getType() == narrow) {
-    // The body only moves the element.
+    // The body only moves the element, so yield it without a conversion.
     yielded.set(extended.getIn());
   } else {
     OpBuilder::InsertionGuard guard(b);

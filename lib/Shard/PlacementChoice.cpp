@@ -69,8 +69,8 @@ static LogicalResult readReshard(const PlacementTexts &texts, PlacementChoice &c
          << texts.strategy << "'";
 }
 
-/// Warns of options that have no effect on this mesh. Does not warn for one rank, where none of
-/// them has an effect.
+/// Warns of options that have no effect on this mesh. Does not warn for one rank, because no such
+/// option then has an effect.
 static void warnOfPlaces(const PlacementTexts &texts, const PlacementChoice &choice, Location loc) {
   const Strategy &row = *choice.strategy;
   if (choice.getShards() * choice.getReplicas() == 1)

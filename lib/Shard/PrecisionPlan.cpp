@@ -12,8 +12,8 @@
 //   %z = %n · %wte               output            f32
 //   %l = cross_entropy %z        loss              f32
 //
-//  1. Forward: parameters and batch inputs flow. If an operand of a product, attention, lookup,
-//     softmax, map or view flows, so does the result. Results of reductions, and scalars, do not
+//  1. Forward: a parameter or batch input flows. The result of a product, attention, lookup,
+//     softmax, map or view flows if an operand flows. Results of reductions, and scalars, do not
 //     flow.
 //  2. Backward: trace the loss through values that do not flow. The first flowing value on each
 //     path is an output. The maps before it, up to a product, are outputs too if they have no other
@@ -90,8 +90,8 @@ llvm::APFloat fsdp::clampToRange(const llvm::APFloat &value, FloatType type) {
 }
 
 /// Returns whether `v` is only selected, added or compared, but not multiplied, before the yield of
-/// `body`. Such a constant only stands for a very small or very large number, so that clamping is
-/// allowed.
+/// `body`. Such a constant only stands for a very small or very large number, so that the constant
+/// may be clamped.
 static bool isOnlyPlaced(Value v, Block *body) {
   return llvm::all_of(v.getUsers(), [&](Operation *user) {
     if (user->getBlock() != body || isa<linalg::YieldOp, arith::CmpFOp>(user))

@@ -77,7 +77,7 @@ private:
   FloatType narrow;
   KeptWide keep;
   DenseSet<Value> flowing, wide, visited, narrowValues;
-  DenseSet<Value> kept, foreign, summed; ///< by --keep-f32; by a number; products read by one sum
+  DenseSet<Value> kept, foreign, summed; ///< f32 by --keep-f32; by a number; as read by one sum
   unsigned numOutputs = 0;
 };
 

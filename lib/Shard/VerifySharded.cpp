@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Meshes: @mesh has the axes replicate and shard; @solo has one rank.
-//  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned;
-//     parameters with decay come first; all parameters are trainable or all are frozen.
+//  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned.
+//     Parameters with decay come first. All parameters are trainable or all are frozen.
 //  3. Programs: the arguments of step and reference are the units' buffers, in order, then the
 //     batch. A buffer is read by at most one unshard of site 0, and by lookups of rows.
 //

@@ -39,7 +39,8 @@ void fsdp::startTool(const char *name) {
   llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
   // After --help, llvm::cl ends the process itself, so stdout is flushed at exit.
   static const char *tool = name;
-  llvm::outs(); // constructed first, so that it outlives the exit handler
+  // Construct llvm::outs() first, so that it outlives the exit handler.
+  llvm::outs();
   std::atexit([] {
     llvm::outs().flush();
     if (!llvm::outs().has_error())
@@ -106,4 +107,27 @@ std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::Stri
                   ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
                   : tryToOpen(path.str());
   return error ? std::optional(because(std::generic_category().message(error))) : std::nullopt;
+}
+
+std::unique_ptr<llvm::ToolOutputFile> fsdp::openOutput(llvm::StringRef path, std::string &why) {
+  std::error_code error;
+  if (path == "-")
+    return std::make_unique<llvm::ToolOutputFile>(path, error, sys::fs::OF_None);
+  constexpr unsigned attempts = 500, pause = 20000; // of microseconds: 10 seconds
+  int descriptor = -1;
+  for (unsigned attempt = 0; descriptor < 0; ++attempt) {
+    // Without O_NONBLOCK, opening a pipe would wait for its reader without a limit.
+    descriptor =
+        ::open(path.str().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (descriptor < 0 && (errno != ENXIO || attempt == attempts)) {
+      why = "cannot write '" + path.str() + "': " +
+            (errno == ENXIO ? "it is a named pipe that no process reads"
+                            : std::generic_category().message(errno));
+      return nullptr;
+    }
+    if (descriptor < 0)
+      ::usleep(pause);
+  }
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return std::make_unique<llvm::ToolOutputFile>(path, descriptor);
 }

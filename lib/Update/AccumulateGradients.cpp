@@ -16,14 +16,14 @@
 //            reference  for r, for s, for a: ...
 //
 // 1. Sharded programs: average loss and gradients over the axis shard. For a unit with sharded
-//    optimizer state, the reduce_scatter does this. For whole state, it only lays the gradient out,
-//    and an all_reduce follows. With no_sync, step 2 precedes step 1.
-// 2. Put the body in a nest of loops, one per level of size above 1. A loop carries sums from +0,
-//    which are multiplied by 1/n after it.
+//    optimizer state, the reduce_scatter does this. For whole state, the reduce_scatter only lays
+//    the gradient out, and an all_reduce follows. With no_sync, step 2 precedes step 1.
+// 2. Put the body in a nest of loops, one per level of size above 1. A loop carries sums that begin
+//    at +0. After a loop of n iterations, the sums are multiplied by 1/n.
 //    - Gathers of hoisted units remain before the nest.
 //    - Gradients of looked-up rows are summed separately over the axis shard, since their own ops
 //      exchange them. After that level they are added to the gradient of the table.
-//    - Checks of lookups have no mean. A loop keeps the unsigned maximum.
+//    - Checks of lookups have no mean. A loop keeps their unsigned maximum.
 //    - The weight of a loss follows from the counts of all targets, which are computed before the
 //      loops (LossWeights.cpp).
 // 3. Sharded programs: average loss and gradients over the axis replicate. A gradient is in pieces
@@ -53,13 +53,13 @@ namespace {
 /// A loop of the nest. The number of a micro-batch is the sum of index · `stride` over all levels.
 struct Level {
   int64_t size, stride;
-  bool crossesRanks;     ///< the step has a collective at this level
-  bool addsRows = false; ///< rows are added to their gradients after this level
+  bool crossesRanks;     ///< whether the step has a collective at this level
+  bool addsRows = false; ///< whether rows are added to their gradients after this level
 };
 
 } // namespace
 
-/// Returns the element type in which a reduce_scatter adds, or the type of the value itself.
+/// Returns the element type in which the reduction of `value` adds, or else the type of `value`.
 static Type getReduceType(Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return getElementTypeOrSelf(rows.getRows());
@@ -113,7 +113,7 @@ private:
 
 } // namespace
 
-/// Adds the gradients of rows, which end `values`, to the results that own them, and drops them.
+/// Adds the gradients of rows, the last of `values`, to the results that own them, and drops them.
 static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
                     ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
@@ -261,7 +261,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   auto [size, stride, crossesRanks, addsRows] = levels[level];
-  // Rows are added in an inner loop, or at this level.
+  // If an inner loop adds the rows, this level has no separate results for them.
   bool within =
       llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);

@@ -10,7 +10,8 @@
 //   sum of the unit                 ((t + t) + t)
 //
 // 1. For each gradient, sum the squares of each block, then the blocks of each shard. A sharded
-//    gradient has one shard, a whole gradient all; both need the same two reductions.
+//    gradient has one shard, and a whole gradient has all shards. Both need the same two
+//    reductions.
 // 2. Sum over the pieces of one shard, then over shards, in rank order. Each axis has one
 //    all_reduce of the sums of all units. The reference has chains of additions, or loops for many
 //    terms.
@@ -18,8 +19,8 @@
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the backward starts from a loss scale, first read the scale from the block.
 // 5. If lookups are checked, reduce the number of ranks with a lookup out of range together with
-//    the sums of squares. If it is not 0, nothing is updated. Each rank writes its bad index into
-//    its block.
+//    the sums of squares. If this number is not 0, nothing is updated. Each rank writes its bad
+//    index into its block.
 //
 // The program eval only stores its loss and its checks. ApplyOptimizer.cpp clips. O(units) ops.
 //
@@ -41,7 +42,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The loss scale of this step and the steps since it changed, as scalars; null without a scale.
+/// The loss scale and the number of steps since it changed, as scalars; null without a scale.
 struct Scaling {
   Value scale, growth;
 };
@@ -447,7 +448,7 @@ LogicalResult AddStepBlockPass::readDivisor() {
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
   if (gradDivide == "sum")
     divisor = 1;
-  // For "tokens", the weights of the losses divide.
+  // For "tokens", the weights of the losses contain the divisor.
   else if (gradDivide != "average" && gradDivide != "tokens" &&
            (StringRef(gradDivide).getAsDouble(divisor) || !isScale(divisor)))
     return mlir::emitError(

@@ -15,10 +15,10 @@
 // 4. If the step is not finite, every new value equals the old value.
 // 5. State in bf16 is computed in f32, then rounded to one of the two nearest bf16 numbers, with
 //    probabilities that keep the mean. Rounding to nearest would lose every change that is small
-//    compared with the moment. The random bits come from Philox: the key is the seed, the counter
-//    (index, index / 2^32, step, 2^31 + number of the unit). The first state uses the low half of
-//    the first word, and the second state the high half. The number of the unit is an operand, so
-//    that equal units share a kernel.
+//    compared with the moment. The random bits come from Philox: the key is the seed, and the
+//    counter is (index, index / 2^32, step, 2^31 + number of the unit). The first state uses the
+//    low half of the first word, and the second state the high half. The number of the unit is an
+//    operand, so that equal units share a kernel.
 //
 // O(units) ops.
 //
@@ -74,7 +74,7 @@ private:
   Value seed, stepNumber;                     ///< slots of the rank block
   Value sites;                                ///< sites of random numbers, one per unit
   Value shardIndex, replicaIndex;             ///< indices of this rank; null without a mesh
-  DenseMap<Type, SmallVector<Value>> factors; ///< by compute type
+  DenseMap<Type, SmallVector<Value>> factors; ///< factors of the rule, by compute type
 };
 
 struct ApplyOptimizerPass : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizerPass> {
@@ -90,13 +90,13 @@ private:
   Type getStateType(UnitOp unit, StringRef name);
 
   MeshOp mesh;
-  bool narrow = false;                        ///< state is bf16
+  bool narrow = false;                        ///< whether state is bf16
   std::shared_ptr<const Optimizer> optimizer; // shared, because MLIR copies passes
 };
 
 } // namespace
 
-/// Returns the argument with a unit attribute, or null.
+/// Returns the argument with the unit attribute `attr`, or null.
 static BlockArgument findMarked(func::FuncOp func, StringRef attr) {
   for (BlockArgument arg : func.getArguments())
     if (func.getArgAttr(arg.getArgNumber(), attr))

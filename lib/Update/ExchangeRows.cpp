@@ -16,7 +16,7 @@
 //                   table        0, plus rows of all, in order   [R + 1, D]
 //                   shard        · 1/n, without the last row
 //
-// 1. `first`, the rank's first row, is the rank's piece of 0, R, 2R, ...
+// 1. `first`, the number of the rank's first row, is the rank's piece of the list 0, R, 2R, ...
 // 2. A row of another rank is picked as 0, and its gradient is added into row R, which is dropped.
 // 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
 //
@@ -121,7 +121,7 @@ Value RowExchange::createLocalIds(Value ids) {
                    : Value(arith::ExtSIOp::create(b, b.getI64Type(), args[0]));
     Value local = arith::SubIOp::create(b, id, args[1]),
           count = arith::ConstantIntOp::create(b, rows, 64);
-    // As unsigned numbers, negative numbers are large.
+    // Read as unsigned, negative numbers are large.
     Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, local, count);
     return {arith::SelectOp::create(b, own, local, count)};
   };

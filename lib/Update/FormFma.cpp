@@ -13,14 +13,14 @@
 //
 // 1. In each body of a linalg.generic, visit the sums from first to last.
 // 2. A product moves into the sum if the sum is its only reader, in the same block. If both terms
-//    are such products, the left product moves, and the right product remains rounded: a b + c d =
-//    fma(a, b, c d).
+//    are such products, the left product moves, and the right product remains rounded: the result
+//    of a b + c d is fma(a, b, c d).
 // 3. If the product is subtracted, its constant factor changes sign. Without a constant factor, the
 //    left factor changes sign.
 //
 // Only f32 and f64 are rewritten. 16-bit floats are computed in f32 and rounded after every
-// operation, so a rounding is between their product and their sum. Codegen forms the fma in the
-// body of linalg.contract.
+// operation, so a product is rounded before it is added. Codegen forms the fma in the body of
+// linalg.contract.
 //
 // O(ops). Does not distribute or reorder sums.
 //

@@ -17,8 +17,10 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createAddStepBlockPass(), options));
   pm.addPass(createBindKeysPass());
   pm.addPass(configure(createApplyOptimizerPass(), options));
-  pm.addPass(createCSEPass());     // merge constants and scalars of many units
-  pm.addPass(createFormFmaPass()); // run before any pass duplicates a body
+  // Merge constants and scalars of many units.
+  pm.addPass(createCSEPass());
+  // Form fma before any pass duplicates a body.
+  pm.addPass(createFormFmaPass());
   pm.addPass(createVerifyUpdatedPass());
   pm.addPass(configure(createVerifyDtypesPass(), options));
 }

@@ -19,7 +19,7 @@ enum class ProgramKind { Step, Eval, Reference };
 struct UnitArgument {
   UnitOp unit;
   unsigned index; ///< index of the argument that holds its parameters
-  bool trainable; ///< has trainable parameters
+  bool trainable; ///< whether the unit has trainable parameters
 };
 
 /// A function with `fsdp.program`.
@@ -27,8 +27,8 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// The last results hold gradients of looked-up rows. For each, the index of the result to which
-  /// it is added after the mean over the axis shard.
+  /// The last results hold gradients of looked-up rows. `rowOwners` holds, for each of them, the
+  /// index of the result to which it is added after the mean over the axis shard.
   SmallVector<unsigned> rowOwners;
   /// Number of results with `fsdp.lookup`. They follow the gradients (in eval, the loss) and
   /// precede the gradients of rows.

@@ -21,8 +21,9 @@ Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardS
 /// Returns scalars as the elements of one tensor.
 Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars);
 
-/// Returns the sum, in order, of `counts.front()` sums of `counts.drop_front()` elements each, from
-/// element `at` on. Builds a chain of additions, or a loop for more than 64 terms.
+/// Returns the sum, in order, of `counts.front()` terms. Each term is an element, or such a sum
+/// over `counts.drop_front()`. Begins at element `at`. Builds a chain of additions, or a loop for
+/// more than 64 terms.
 Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
                 OpFoldResult at);
 

@@ -66,7 +66,8 @@ struct VerifyDtypesPass : fsdp::impl::VerifyDtypesPassBase<VerifyDtypesPass> {
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 
-/// Reports an error (a warning if `warns`) if the float `found` cannot represent every `least`.
+/// Reports an error (a warning if `warns`) if the float type `found` cannot represent every number
+/// of the type `least`.
 void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twine &what,
                            bool warns) {
   auto type = dyn_cast<FloatType>(found);

@@ -6,8 +6,9 @@
 //
 // 1. Arguments, in order: for each unit the parameter and its state; the step block; the rank
 //    block; the batch. The roles are equal in every program.
-// 2. Results: each result updates an argument of its type, and no two the same argument. Step and
-//    reference update all state of trained units; all programs update the step block.
+// 2. Results: each result updates an argument of its type, and no two results update the same
+//    argument. Step and reference update all state of trained units; all programs update the step
+//    block.
 //
 // All errors are reported.
 //

@@ -13,8 +13,8 @@
         run.save("run1")
         module.load_state_dict(run.state_dict())
 
-The package itself needs NumPy alone: ``export_torch`` imports torch and iree-base-compiler,
-``export_jax`` imports jax, when they are called.
+The package itself needs only NumPy. When called, ``export_torch`` imports torch and
+iree-base-compiler, and ``export_jax`` imports jax.
 """
 
 from __future__ import annotations

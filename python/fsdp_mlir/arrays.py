@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Converts arrays of PyTorch, JAX and NumPy to NumPy arrays, if possible without a copy.
 
-NumPy has no bf16, so a bf16 array becomes a ``Bf16`` array, which has its bits as uint16.
+NumPy has no bf16, so a bf16 array becomes a ``Bf16`` array, which holds the bits as uint16.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def to_numpy(value: Any) -> np.ndarray:
     values that are not arrays.
     """
     if isinstance(value, np.ndarray):
-        if value.dtype.name == "bfloat16":  # the type of ml_dtypes, which JAX uses
+        # JAX uses the bfloat16 type of ml_dtypes.
+        if value.dtype.name == "bfloat16":
             return as_bf16(np.ascontiguousarray(value))
         return value if value.flags.c_contiguous else np.ascontiguousarray(value)
     if is_torch(value):

@@ -114,9 +114,9 @@ def run_compiler(arguments: Sequence[str], source: str, quiet: bool = False) -> 
 
 
 class Step(Artifact):
-    """A compiled training step. ``compile`` makes it, or ``Step.load`` from a .fsdp file.
+    """A compiled training step. Made by ``compile``, or by ``Step.load`` from a .fsdp file.
 
-    ``path`` is its file. A temporary file is removed with the object.
+    ``path`` is the .fsdp file. A temporary file is removed with the object.
     """
 
     def __init__(self, path: str | pathlib.Path, model: Model | None = None,

@@ -14,7 +14,7 @@ class FsdpError(Exception):
 
 
 class ToolNotFoundError(FsdpError):
-    """A tool or the runtime library of fsdp-mlir was not found in the places of ``tools``."""
+    """A tool or the runtime library of fsdp-mlir was not found where ``tools`` searches."""
 
 
 class ExportError(FsdpError):

@@ -57,7 +57,7 @@ def _inner_jaxprs(equation):
 
 
 def _is_own(equation) -> bool:
-    """Returns whether a custom rule is JAX's own, which equals the forward's derivative."""
+    """Returns whether a custom rule is part of JAX. Such a rule equals the forward's derivative."""
     function = equation.params.get("jvp_jaxpr_fun") or equation.params.get("jvp_jaxpr_thunk")
     file, _ = _place(equation)
     name = str(equation.params.get("name", ""))
@@ -114,7 +114,7 @@ def _stops_as_calls(count: list[int]):
     mlir.register_lowering(key, lower)
     try:
         # A pass of Shardy at the end of JAX's lowering crashes on functions without a body. The
-        # compiler does not use shardings.
+        # compiler does not use shardings, so Shardy is turned off.
         with config.use_shardy_partitioner(False):
             yield
     finally:
@@ -194,7 +194,8 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
     _check_result(jaxpr)
     _check(jaxpr.jaxpr, custom_gradients)
     count = [0]
-    jax.clear_caches()  # earlier lowerings have no markers
+    # Lowerings in the cache have no markers.
+    jax.clear_caches()
     with _stops_as_calls(count):
         lowered = jax.jit(loss, keep_unused=True).lower(params, *example_batch)
         text = str(lowered.compiler_ir(dialect="stablehlo"))

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The place of this process among ranks that torchrun, mpirun, srun or a script started."""
+"""The rank of this process, if torchrun, mpirun, srun or a script started it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .artifact import Artifact
 
 
 class Launch:
-    """One rank of several processes. docs/how-to/launch.md lists the variables for it."""
+    """The rank of this process in a run of several processes. docs/how-to/launch.md lists the
+    environment variables that define it."""
 
     def __init__(self, library: native.Library, handle: ctypes.c_void_p):
         self._library, self._handle = library, handle

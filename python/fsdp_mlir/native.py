@@ -72,7 +72,8 @@ class ArtifactInfo(_Sized):
                 ("reference_arena_bytes", c_uint64), ("image_bytes", c_uint64),
                 ("threads_per_rank", c_uint32), ("workers", c_uint32), ("lr", c_double),
                 ("sha256", c_uint8 * 32), ("seed", c_uint64), ("host_bytes", c_uint64),
-                ("file_bytes", c_uint64), ("constants", c_uint64), ("loss_scale", c_uint32)]
+                ("file_bytes", c_uint64), ("constants", c_uint64), ("loss_scale", c_uint32),
+                ("snapshot_bytes", c_uint64)]
 
 
 class ParamInfo(_Sized):
@@ -134,7 +135,7 @@ STRUCTS = {"fsdprt_error": Error, "fsdprt_artifact_info": ArtifactInfo,
            "fsdprt_resumed": Resumed}
 
 _ERROR = POINTER(Error)
-# Functions that return a status: name, and argument types before the error.
+# Functions that return a status: name, and types of the arguments before the error argument.
 _CALLS = {
     "fsdprt_artifact_open": [c_char_p, POINTER(c_void_p)],
     "fsdprt_session_create": [c_void_p, POINTER(SessionOptions), POINTER(c_void_p)],
@@ -157,8 +158,11 @@ _CALLS = {
     "fsdprt_saver_open": [c_void_p, c_void_p, c_char_p, POINTER(Resumed), c_uint64,
                           POINTER(c_void_p)],
     "fsdprt_saver_save": [c_void_p, c_void_p, c_uint64, c_uint64],
+    "fsdprt_saver_start": [c_void_p, c_void_p, c_uint64, c_uint64],
+    "fsdprt_saver_poll": [c_void_p, c_void_p, POINTER(c_int32)],
+    "fsdprt_saver_wait": [c_void_p, c_void_p],
 }
-# Functions without an error: name, result type, and argument types.
+# Functions without an error argument: name, result type, and argument types.
 _PLAIN = {
     "fsdprt_abi_version": (c_uint32, []),
     "fsdprt_version": (c_char_p, []),

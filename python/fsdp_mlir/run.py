@@ -49,20 +49,19 @@ class Run:
     """Ranks that train an artifact; a context manager.
 
     ``ranks``: the size of the mesh (default). In one process the ranks are threads. If torchrun,
-    mpirun or srun started this process, it has one rank, and all processes must make the calls of
-    this class in the same order.
+    mpirun or srun started this process, the process has one rank, and all processes must make the
+    calls of this class in the same order.
 
     ``weights``: initial values by name: a torch module, a mapping of arrays, or the path of a
-    .safetensors file or index. With "model" they are the values that the model was exported with
-    (default if there are any). None means values of the artifact, or drawn from ``seed``.
+    .safetensors file or index. "model" (default if there are any) means the values with which the
+    model was exported. None means the values in the artifact, or random values from ``seed``.
 
-    ``resume``: a save, or a folder of saves, to go on from; weights are then not read. The save may
-    be of another mesh, strategy or storage of the same model; a warning says what differs.
+    ``resume``: a save, or a folder of saves, to go on from; ``weights`` is then ignored. The save
+    may be of another mesh, strategy or storage of the same model; a warning says what differs.
 
     ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes
-    no parameter. With "raise" it raises NonFiniteError, "skip" returns the metrics, and a number
-    raises after that many such steps in a row. The default is "raise", or 50 with a dynamic loss
-    scale.
+    no parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number N raises
+    after N such steps in a row. The default is "raise", or 50 with a dynamic loss scale.
 
     ``check_against_unsharded``: an unsharded rank runs beside the others. A step raises
     RuntimeFailure unless loss and norm are equal bit for bit. ``compare()`` compares all values.
@@ -85,6 +84,7 @@ class Run:
         self.steps = 0
         self._library, self._session, self._launch = artifact._library, None, None
         self._savers: dict[str, ctypes.c_void_p] = {}
+        self._saving: ctypes.c_void_p | None = None  # the saver that has a save in flight
         self._checks = check_against_unsharded
         self._lr, self._nonfinite_in_a_row, self._failed = None, 0, False
         self._resumed = None
@@ -198,12 +198,15 @@ class Run:
         ranks of this process: rank 0's examples first, and within a rank micro-batch 0 first.
         Contiguous arrays of the input's own type are not copied.
 
-        ``lr``: learning rate from this step on. By default it is the last rate, or the artifact's.
+        ``lr``: learning rate from this step on. By default it is the rate of the previous step, or
+        in the first step the artifact's rate.
 
         Raises BadInputError for a batch of another shape or type, or for ids out of range, without
-        changing any state. Raises NonFiniteError according to ``on_nonfinite``.
+        changing any state. Raises NonFiniteError according to ``on_nonfinite``. Raises
+        RuntimeFailure, without running the step, if a ``save(wait=False)`` has failed.
         """
         session = self._open()
+        self._poll_save()
         arrays = _by_input(batch, self._inputs["step"])
         for bound, array in zip(self._inputs["step"], arrays):
             bound.write(self._library, session, array)
@@ -301,7 +304,7 @@ class Run:
             bound.write(self._library, self._session, array)
 
     def _collect(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns the batches of all processes, in the order of ranks, in the process of rank 0."""
+        """In the process of rank 0, returns the batches of all processes in the order of ranks."""
         whole = []
         for array in arrays:
             into = np.empty((self.processes, *array.shape), array.dtype)
@@ -368,7 +371,7 @@ class Run:
     def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yields the name and the current value of each parameter, gathered from its shards.
 
-        If there are masters, the values are theirs. With several processes, all processes must
+        A parameter with a master has the master's value. With several processes, all processes must
         exhaust the iterator; only the process of rank 0 gets the values.
         """
         for parameter in self.artifact.parameters:
@@ -422,13 +425,22 @@ class Run:
         if self.is_root:
             safetensors.write(path, values, {"format": "pt"})
 
-    def save(self, folder: str | os.PathLike, keep: int = 0) -> pathlib.Path:
+    def save(self, folder: str | os.PathLike, keep: int = 0, *, wait: bool = True) -> pathlib.Path:
         """Saves the complete state. A run with ``resume=folder`` continues bit for bit.
 
         Writes folder/step-NNNNNNNN; the save is complete or does not exist. Keeps the newest ``keep``
         saves, or all if ``keep`` is 0. Returns the save's path. Raises BadInputError if
         the folder has saves of another run.
+
+        ``wait=False`` returns when the states are copied, and a thread writes the copy while steps
+        run. The artifact must have been compiled with async_save=True. The next ``step``, ``save``
+        or ``wait_for_saves`` raises RuntimeFailure if the thread fails; earlier saves then remain.
+        A save first waits for the one in flight, and ``close`` waits, too. All processes of a run
+        must call ``save``, ``step`` and ``wait_for_saves`` in one order.
         """
+        if not wait and not self.artifact._info.snapshot_bytes:
+            _refuse(f"wait=False: {self.artifact.path} has no memory for a copy of the state; "
+                    "compile with async_save=True")
         key = os.path.abspath(folder)
         if key not in self._savers:
             handle = ctypes.c_void_p()
@@ -439,13 +451,45 @@ class Run:
             self._library.saver_open(self.artifact._handle, self._open(), key.encode(), resumed,
                                      keep, ctypes.byref(handle))
             self._savers[key] = handle
-        self._library.saver_save(self._savers[key], self._open(), self.steps, self._seed)
+        self.wait_for_saves()
+        if wait:
+            self._library.saver_save(self._savers[key], self._open(), self.steps, self._seed)
+        else:
+            self._library.saver_start(self._savers[key], self._open(), self.steps, self._seed)
+            self._saving = self._savers[key]
         return pathlib.Path(folder) / f"step-{self.steps:08d}"
+
+    def wait_for_saves(self) -> None:
+        """Waits until the last ``save(wait=False)`` is complete.
+
+        Raises RuntimeFailure if it has failed.
+        """
+        saver, self._saving = self._saving, None
+        if saver is not None:
+            self._library.saver_wait(saver, self._open())
+
+    def _poll_save(self) -> None:
+        saver, self._saving = self._saving, None
+        if saver is None:
+            return
+        busy = ctypes.c_int32()
+        self._library.saver_poll(saver, self._open(), ctypes.byref(busy))
+        if busy.value:
+            self._saving = saver
 
     # --- The end
 
     def close(self) -> None:
-        """Ends the run and frees its memory. The context manager calls it."""
+        """Waits for a save in flight, ends the run and frees its memory.
+
+        The context manager calls it.
+        """
+        if self._session is not None:
+            try:
+                self.wait_for_saves()
+            except RuntimeFailure as error:
+                self._end(error)
+                raise
         self._end(None)
 
     def _end(self, error: BaseException | None) -> None:
@@ -475,21 +519,23 @@ class Run:
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
-        if self._session is not None:
+        if error is None:
+            self.close()
+        elif self._session is not None:
             self._end(error)
 
     def __del__(self):
         if getattr(self, "_session", None) is not None:
             try:
                 self._end(None)
-            except Exception:  # the interpreter may be ending
+            except Exception:  # the interpreter may be shutting down
                 pass
 
 
 # --- Batches
 
 class _BoundInput:
-    """An input of a program, and the ranks whose share of a batch it takes."""
+    """An input of a program, for a batch that has the examples of several ranks."""
 
     def __init__(self, about: StepInput, ranks: Sequence[int]):
         self.about = about
@@ -598,7 +644,8 @@ def _initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] |
 
 def _checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
                     strict: bool) -> dict[str, np.ndarray]:
-    """Returns the parameters' values in ``arrays``. Raises BadInputError if one does not fit."""
+    """Returns the parameters' values in ``arrays``. Raises BadInputError if a value does not fit
+    its parameter."""
     aliases = model.aliases if model is not None else {}
     buffers = model.buffers if model is not None else frozenset()
     known = {parameter.name: parameter for parameter in artifact.parameters}

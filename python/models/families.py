@@ -3,7 +3,8 @@
 """Small models of many families: two layers of width 64, batches of 2 x 32 tokens.
 
 A family is a function that returns (module, example batch of one rank, loss). Batches have the
-shapes of the example; integers are below the largest id that ``ids`` names, floats are normal.
+shapes of the example. Integers are at most the largest integer of the example, and floats are
+normal.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
     torch.manual_seed(0)
     try:
         return getattr(transformers, name + head)(made).train()
-    except ValueError:  # the model has no other implementation
+    except ValueError:  # the model has only the eager implementation
         made._attn_implementation = "eager"
         return getattr(transformers, name + head)(made).train()
 
@@ -136,7 +137,7 @@ _decoder("Mixtral", kind="mixture of experts", num_local_experts=4,
          experts_implementation="batched_mm")
 _decoder("Qwen2Moe", kind="mixture of experts", num_experts=4, num_experts_per_tok=2,
          moe_intermediate_size=32, shared_expert_intermediate_size=64)
-# Rotary embeddings by complex numbers.
+# DeepseekV2 computes rotary embeddings with complex numbers.
 _decoder("DeepseekV2", kind="mixture of experts", num_key_value_heads=HEADS, q_lora_rank=16,
          kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=16, n_routed_experts=4,
          num_experts_per_tok=2, moe_intermediate_size=32, first_k_dense_replace=1, n_group=1,

@@ -4,13 +4,15 @@
 
     python python/models/fsdp2.py [--steps=50] [--bf16]
 
-Both take the same weights and tokens, AdamW with decay 0.1 of tensors of rank 2 or more, clipping at
-norm 1 and a warm-up of 10 steps. Prints, for each model, the largest relative difference of a loss
-and of a gradient norm. Exit code 1 if a loss differs by more than 1e-5 or a norm by more than 1e-4.
+Both programs use the same weights and tokens, AdamW with decay 0.1 of tensors of rank 2 or more,
+clipping at norm 1 and a warm-up of 10 steps. Prints, for each model, the largest relative
+difference of a loss and of a gradient norm. Exit code 1 if a loss differs by more than 1e-5 or a
+norm by more than 1e-4.
 
 With --bf16 both use param_dtype bf16, and PyTorch runs twice: with attention as products and
-softmax, and with its fused kernel. Exit code 1 if a loss of this project differs from the nearer of
-the two by more than these differ from each other (largest difference over all steps).
+softmax, and with its fused kernel. Exit code 1 if this project's losses differ from those of the
+nearer PyTorch run by more than both runs differ from each other (largest difference over all
+steps).
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def build(name: str):
 def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> NoReturn:
     """Runs one process of fully_shard. The process of rank 0 writes losses and norms.
 
-    ``kind`` is f32; or math or flash, the attention kernel that is used with bf16.
+    ``kind`` is f32, math or flash. math and flash are attention kernels, which are used with bf16.
     """
     import torch
     import torch.distributed as dist
@@ -96,7 +98,8 @@ def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> No
     dist.barrier()
     dist.destroy_process_group()
     sys.stdout.flush()
-    os._exit(0)  # threads of gloo may abort a normal exit
+    # Threads of gloo may abort a normal exit.
+    os._exit(0)
 
 
 def fully_sharded(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:

@@ -108,7 +108,7 @@ def flax_optax():
 
 
 def rotary():
-    """Grouped queries, rotary positions, SwiGLU and jax.nn.dot_product_attention."""
+    """A model with grouped queries, rotary positions, SwiGLU and jax.nn.dot_product_attention."""
     keys = iter(jax.random.split(jax.random.key(0), 32))
     normal = lambda *shape: 0.02 * jax.random.normal(next(keys), shape, jnp.float32)
     d = W // H

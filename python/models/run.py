@@ -6,9 +6,10 @@
         --ir=python/models/ir
 
 Each family runs in a process of its own with a time limit. It is exported and compiled for two
-ranks, and trains 20 AdamW steps (rate 1e-3, decay 0.01 of tensors of rank 2 or more) on other batches
-for each rank. The framework trains the same weights on the mean loss of the two. --curves writes its
-losses. --ir writes programs of some families, which tests/test_models.py trains without PyTorch.
+ranks, and trains 20 AdamW steps (rate 1e-3, decay 0.01 of tensors of rank 2 or more) on other
+batches for each rank. The framework trains the same weights on the mean loss of both ranks.
+--curves writes the framework's losses. --ir writes programs of some families, which
+tests/test_models.py trains without PyTorch.
 
 Exit codes: 0 all families work, 1 one does not, 2 bad usage.
 """
@@ -35,7 +36,8 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS, RANKS, RATE, DECAY = 20, 2, 1e-3, 0.01
 LIMIT_SECONDS = 240
-NOISE = 1e-6  # relative to the largest gradient of a model
+# Gradients below this fraction of the model's largest gradient count as rounding errors.
+NOISE = 1e-6
 # Families whose programs are in python/models/ir. Their weights follow the rule of initial.py.
 STORED = ("GPT2", "Llama", "Gemma2", "Bert", "T5", "ViT", "Mixtral", "LSTM", "jax:flax")
 

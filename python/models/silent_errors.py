@@ -1,12 +1,12 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plants in exported models what could go wrong without a message, and looks for one.
+"""Changes models in ways that an exporter could lose without a message, and checks the outcome.
 
     python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
 
-Each plant changes a module, or what it is given, in a way that an exporter could lose. The table
-PLANTS lists them. The outcome must be a refusal, a warning, or the losses and weights of PyTorch's own
-training of the changed module. Prints a table; exit code 1 if one outcome is none of these.
+Each plant changes a module or its batch. The table PLANTS lists the plants. The outcome must be a
+refusal, a warning, or the losses and weights of PyTorch's own training of the changed module.
+Prints a table; exit code 1 if one outcome is none of these.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
-NEAR = 2e-5  # relative difference of losses
-# Relative to the largest change of a tensor, and to its largest element (for rounding in each
-# step).
+NEAR = 2e-5  # allowed relative difference of losses.
+# Allowed differences of weights, relative to the largest change of the tensor, and to its largest
+# element (for rounding in each step).
 NEAR_WEIGHTS, ROUNDING = 2e-3, 4e-7
-# Relative to the largest change of all tensors. Gradients of key biases are only rounding errors.
+# Changes below this fraction of the largest change of all tensors are rounding errors, such as
+# those of key biases.
 NOISE = 1e-5
 PLANTS: dict = {}
 
@@ -167,7 +168,8 @@ def rule(module, batch):
 
 @plant
 def dropout(module, batch):
-    """Adds dropout. Losses cannot be equal; it must be off in evaluation and draw in each step."""
+    """Adds dropout. Losses cannot equal PyTorch's. Dropout must be off in evaluation and draw new
+    numbers in each step."""
     import torch.nn.functional as F
     from torch import nn
 

@@ -269,7 +269,7 @@ def test_no_code_of_metadata_is_run(tmp_path, capsys, protocol):
 
 
 def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
-    """The data.pkl in a .distcp file is also read as data."""
+    """The data.pkl in a .distcp file is read as data, too."""
     checkpoint.convert(single, tmp_path / "dcp", to="dcp")
     mark = tmp_path / "ran"
     evil = pickle.dumps(Evil(os.system, (f"touch {mark}",)), 2)
@@ -282,7 +282,7 @@ def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
     assert len(bad) < len(data)
     source = checkpoint.open_checkpoint(tmp_path / "dcp")
     (_, begin, length) = source._storage["layer.0.weight", (0, 0)]
-    assert len(bad) <= length  # padded in front, because archives are found from their end
+    assert len(bad) <= length  # pads in front, because a zip archive is located from its end
     path.write_bytes(data[:begin] + b"\0" * (length - len(bad)) + bad + data[begin + length:])
     code, text = run(capsys, "verify", tmp_path / "dcp")
     assert code == 1 and "tensor 'layer.0.weight'" in text, text

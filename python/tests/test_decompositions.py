@@ -95,7 +95,7 @@ CASES["histc.default"] = [
     ((ids(6, 40).double(), 6, 0, 5), {}), ((floats(40), 5, -1.0, 1.5), {}),
     ((floats(3, 7), 4), {}), ((torch.full((9,), 2.5).double(), 3), {}),
     ((torch.tensor([0.0, 1.0, -0.1, 1.1, 0.5]).double(), 2, 0, 1), {})]
-# One index among dims, several indices of one place, indices from the end, masks.
+# The cases have one index among dims, repeated indices, indices from the end, and masks.
 CASES["index_put.default"] = [
     ((floats(5, 4), [distinct(5, 3)], floats(3, 4, seed=1)), {}),
     ((floats(3, 5, 4), [None, distinct(5, 2, 2)[:1] - 5], floats(4, seed=1)), {}),
@@ -104,26 +104,27 @@ CASES["index_put.default"] = [
     ((ids(9, 5), [ids(5, 9)], ids(9, 9), True), {}),
     ((floats(5, 4), [floats(5, 4) > 0], floats(seed=1)), {}),
     ((floats(5, 4), [floats(5) > 0], torch.tensor(2.0).double()), {})]
-# A matrix without rows.
+# The second matrix has no rows.
 ENDS = torch.tensor([3, 3, 8], dtype=torch.int32)
 CASES["_grouped_mm.default"] = [((floats(8, 4).float(), floats(3, 4, 8, seed=1).float()), {"offs": ENDS})]
 CASES["_adaptive_avg_pool2d.default"] = [
     ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(2, 3, 8, 6), [4, 4]), {}),
     ((floats(3, 4, 7), [11, 2]), {}), ((floats(2, 3, 8, 6), [4, 1]), {})]
 CASES["_adaptive_avg_pool3d.default"] = [((floats(2, 3, 4, 6, 5), [3, 2, 7]), {})]
-# Maxima twice in a window, and windows of -inf alone.
+# Some windows have two equal maxima, and some contain only -inf.
 CASES["adaptive_max_pool2d.default"] = [
     ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(3, 4, 7).clamp(max=0.0), [11, 2]), {}),
     ((torch.where(floats(2, 5, 6) > 1, 1.0, -INF), [2, 4]), {})]
-# Windows apart and over each other, kernels beyond the padded edge, no batch.
+# The cases have disjoint and overlapping windows, kernels beyond the padded edge, and no batch dim.
 CASES["col2im.default"] = [
     ((floats(2, 8, 16), [5, 5], [2, 2], [1, 1], [0, 0], [1, 1]), {}),
     ((floats(2, 8, 16), [6, 6], [2, 2], [1, 1], [1, 1], [2, 2]), {}),
     ((floats(2, 12, 15), [7, 6], [2, 3], [2, 1], [0, 1], [1, 2]), {}),
     ((floats(2, 4, 4), [7, 8], [2, 2], [1, 1], [0, 1], [4, 5]), {}),
     ((floats(6, 9), [4, 3], [1, 6], [1, 2], [3, 5], [4, 1]), {})]
-# Every overload of interpolation: by sizes, with corners aligned, by scales; up and down. The kernel of
-# torch for antialiasing repeats its first row where the result has width 1, so that height is 1 there.
+# Every overload of interpolation, up and down: by sizes, with aligned corners, by scales. If the
+# result has width 1, torch's antialiasing kernel repeats its first row, so these cases have height
+# 1.
 for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
             "_upsample_bicubic2d_aa"):
     CASES[_op + ".vec"] = [((floats(1, 2, 3, 4), [6, 5], False, None), {}),
@@ -133,11 +134,12 @@ for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_a
     CASES[_op + ".default"] = [((floats(1, 2, 3, 9), [6, 5], False), {}),
                                ((floats(1, 2, 5, 6), [9, 2], True), {}),
                                ((floats(1, 2, 5, 6), [7, 4], False, 1.5, 0.7), {})]
-# Random numbers have no equal; tests of the exporter cover dropout. Memory that was not written has no value.
-# The op of transformers has the function of _grouped_mm, too, and a test with models.
+# Random numbers cannot be compared; tests of the exporter cover dropout. Unwritten memory has no
+# values. A test with models covers the op of transformers, which has the same function as
+# _grouped_mm.
 WITHOUT_CASE = {"empty.memory_format", "empty_permuted.default",
                 "transformers::grouped_mm_fallback.default"}
-# Arguments that torch differentiates, where these are not all floats.
+# Arguments that torch differentiates, for ops that have other float arguments.
 DIFFERENTIABLE = {"copy.default": (), "_native_batch_norm_legit_no_training.default": (0, 1, 2)}
 PAIRS = [(name, i) for name, cases in CASES.items() for i in range(len(cases))]
 
@@ -179,7 +181,8 @@ def test_values_and_gradients(name, case):
         assert a.shape == b.shape and a.dtype == b.dtype
         is_float = a.is_floating_point()
         if name == "topk.default" and not is_float:
-            continue  # of equal values torch may return another place; the values are compared
+            # torch may return another of several equal values, so only values are compared.
+            continue
         is_coarse = "upsample" in name or a.dtype == torch.float32
         torch.testing.assert_close(a, b, rtol=1e-5 if is_coarse else 1e-10,
                                    atol=1e-6 if is_coarse else 1e-10)

@@ -1,6 +1,8 @@
 """Training through the C interface."""
 
 import pathlib
+import resource
+import signal
 import subprocess
 import sys
 
@@ -140,6 +142,60 @@ def test_save_and_resume_bit_for_bit(step, batches, tmp_path):
     with step.train() as run:
         with pytest.raises(fm.BadInputError, match="saves of another run"):
             run.save(tmp_path / "saves")
+
+
+def test_save_without_waiting(model, batches, tmp_path):
+    step = fm.compile(model, mesh="shard=2", async_save=True, output=tmp_path / "async.fsdp")
+    data = batches(2, steps=5)
+    with step.train(seed=8) as run:
+        for number, batch in enumerate(data):
+            run.step(batch)
+            run.save(tmp_path / "a", wait=number % 2 == 1)
+        weights = dict(run.parameters())
+    with step.train(seed=8) as run:
+        for batch in data:
+            run.step(batch)
+            run.save(tmp_path / "b")
+    # close() waits for the last save.
+    names = [f"step-0000000{number}" for number in range(1, 6)]
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["latest", *names]
+    for file in (tmp_path / "b").rglob("*"):
+        if file.is_file():
+            assert file.read_bytes() == (tmp_path / "a" / file.relative_to(tmp_path / "b")).read_bytes()
+    with step.train(resume=tmp_path / "a") as run:
+        assert run.steps == 5
+        assert all(np.array_equal(weights[n], v) for n, v in run.parameters())
+
+
+def test_failed_save_is_raised_by_the_next_step(model, batches, tmp_path):
+    step = fm.compile(model, mesh="shard=2", async_save=True, output=tmp_path / "async.fsdp")
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    data = batches(2, steps=3)
+    try:
+        with step.train(seed=8) as run:
+            run.step(data[0])
+            run.save(tmp_path / "saves")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+            run.save(tmp_path / "saves", wait=False)
+            with pytest.raises(fm.RuntimeFailure, match="step 1 could not be saved.*File too large"):
+                for _ in range(10000):
+                    run.step(data[1])
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            run.step(data[2])
+            assert run.save(tmp_path / "saves", wait=False).name == f"step-{run.steps:08d}"
+            run.wait_for_saves()
+            assert (tmp_path / "saves" / f"step-{run.steps:08d}").exists()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_save_without_waiting_needs_memory(step, batches, tmp_path):
+    with step.train(seed=8) as run:
+        run.step(batches(2)[0])
+        with pytest.raises(fm.BadInputError, match="compile with async_save=True"):
+            run.save(tmp_path / "saves", wait=False)
 
 
 @pytest.mark.parametrize("batch, message", [

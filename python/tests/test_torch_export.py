@@ -179,7 +179,7 @@ def test_gradients_of_their_own_are_refused():
 
 
 def test_gradients_of_their_own_are_refused_if_apply_was_kept():
-    """Modules often keep ``MyFunction.apply``, and call it later."""
+    """Modules often store ``MyFunction.apply`` and call it later."""
     class Model(Small):
         def __init__(self):
             super().__init__()
@@ -331,7 +331,7 @@ def test_dropout_between_layers_with_projections():
 
 
 def test_gradients_of_recurrent_layers_with_dropout():
-    """A probability at which nothing is dropped: gradients are those of the layers."""
+    """At a probability of 1e-12 nothing is dropped, so gradients equal those without dropout."""
     gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())
 
 
@@ -342,7 +342,8 @@ def imported(model):
 
 
 def test_documents_without_bounds_are_folded():
-    """Numbers of documents computed from positions, as transformers does: there is one."""
+    """Document numbers are computed from positions, as in transformers, and there is one
+    document."""
     class Model(Small):
         def middle(self, x):
             places = torch.arange(x.shape[1]).expand(x.shape[:2])
@@ -359,7 +360,7 @@ def test_documents_without_bounds_are_folded():
 
 
 def test_documents_of_the_batch_are_raised():
-    """A causal mask in documents keeps a row's own key, whatever the ids are."""
+    """A causal mask within documents keeps each row's own key for any document ids."""
     class Model(Small):
         def forward(self, tokens):
             x = self.embed(tokens)

@@ -155,7 +155,7 @@ def argsort_of_constants(x):
 
 @op
 def routing(x):
-    """Rows in the order of the expert that each chooses, and back."""
+    """Sorts rows by the expert that each row chooses, and restores their order."""
     order = x[..., :4].argmax(-1).flatten().argsort(stable=True)
     rows = x.flatten(0, 1)[order] * torch.linspace(1, 2, order.numel())[:, None]
     inverse = torch.empty_like(order)
@@ -196,7 +196,7 @@ def complex_rotation(x):
 
 @op
 def complex_arithmetic(x):
-    """Sums, quotients, conjugates, exponentials, parts and absolute values."""
+    """Computes sums, quotients, conjugates, exponentials, parts and absolute values."""
     a = pairs(x)
     b = (a.conj() + 1j * a) / (2 - 1j) - x[..., :8] / (a + 3)
     c = torch.cat([b, x[..., :8]], -1).transpose(1, 2).flatten(1)[:, 3:50].sum(-1)
@@ -220,7 +220,7 @@ def detached_complex(x):
 
 
 class Rotary(nn.Module):
-    """Turns of a complex buffer, as the first Llama has them."""
+    """Rotations by a complex buffer, as in the first Llama."""
 
     def __init__(self):
         super().__init__()

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Each function calls its C++ counterpart inside guard(), which turns exceptions into a status and
-// a message. Structs are copied in and out up to the struct_size that the caller set.
+// a message. takeStruct() and giveStruct() copy structs from and to the caller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +13,7 @@
 #include "abi/Structs.h"
 #include "artifact/Arenas.h"
 #include "artifact/Dump.h"
+#include "artifact/Snapshot.h"
 #include "io/OutputFile.h"
 #include <cstdio>
 
@@ -68,6 +69,7 @@ void fsdprt_artifact_get_info(const fsdprt_artifact *handle, fsdprt_artifact_inf
     filled.host_bytes = layout.host_bytes();
     filled.file_bytes = layout.file_bytes();
   }
+  filled.snapshot_bytes = snapshotBytes(manifest);
   filled.seed = manifest.seed();
   filled.constants = manifest.constants();
   filled.loss_scale = static_cast<uint32_t>(manifest.loss_scale());

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the C interface's handles and guard(), which keeps exceptions from leaving a call.
+// Defines the handles of the C interface, and guard(), which turns exceptions into errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ struct fsdprt_session {
 
 namespace fsdprt {
 
-/// Copies status and message to `error`, up to its struct_size. `error` may be null. Returns the
-/// status.
+/// Writes `status` and `message` to `error`, as far as its struct_size permits. `error` may be
+/// null. Returns `status`.
 inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
                             const char *message) noexcept {
   if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)
@@ -39,8 +39,8 @@ inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
   return status;
 }
 
-/// Calls body(). Returns FSDPRT_OK, or the status of the thrown exception, with its message in
-/// `error`.
+/// Calls body() and returns FSDPRT_OK. If body() throws, returns the status of the exception, and
+/// writes its message to `error`.
 template <typename Body>
 fsdprt_status guard(fsdprt_error *error, Body body) noexcept {
   try {

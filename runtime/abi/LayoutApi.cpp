@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Describes the sharded layout, so that a save can be written, and read later without the artifact.
+// Implements the functions that describe the sharded layout. A save contains this description, so
+// that it can be read without the artifact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,7 @@
 
 using namespace fsdprt;
 
-/// Returns state `index` of the program 'step', or null.
+/// Returns state `index` of the program 'step', or null if there is none.
 static const fb::State *stateAt(const Artifact &artifact, uint64_t index) {
   const fb::Program *step = artifact.program("step");
   const auto *states =
@@ -91,6 +92,16 @@ fsdprt_status fsdprt_session_get_memory(const fsdprt_session *handle, uint32_t r
   return guard(error, [&] {
     fsdprt_state_memory filled = {};
     handle->session->memoryOf(rank, index, filled);
+    giveStruct(filled, memory);
+  });
+}
+
+fsdprt_status fsdprt_session_get_snapshot(const fsdprt_session *handle, uint32_t rank,
+                                          uint64_t index, fsdprt_state_memory *memory,
+                                          fsdprt_error *error) {
+  return guard(error, [&] {
+    fsdprt_state_memory filled = {};
+    handle->session->snapshotOf(rank, index, filled);
     giveStruct(filled, memory);
   });
 }

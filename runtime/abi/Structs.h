@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The struct of an older caller is shorter. Its missing members read as zero and are not written.
+// A caller that was compiled with an older header has shorter structs. Members that are missing in
+// its struct are read as zero and are not written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,8 @@
 
 namespace fsdprt {
 
-/// Returns a full struct with the members that the caller gives, or all zeros if `from` is null.
+/// Returns a complete struct with the members that the caller's struct has and zeros in all others.
+/// `from` may be null.
 template <typename Struct>
 Struct takeStruct(const Struct *from) {
   Struct result = {};
@@ -29,7 +31,7 @@ Struct takeStruct(const Struct *from) {
   return result;
 }
 
-/// Copies the members of `filled` that fit into the caller's struct_size.
+/// Copies the members of `filled` that the caller's struct `to` has.
 template <typename Struct>
 void giveStruct(Struct &filled, Struct *to) {
   size_t size = std::min(to->struct_size, sizeof filled);

@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offsets of a layout address its two arenas and the rank's offload file:
+// An offset in a layout refers to the arena of the device, to the arena of the host, or to the file
+// of offloaded states:
 //
 //   0          arena_bytes   hostBegin             mappedBytes   fileBegin     + file_bytes
 //   | device    |    gap      | host                |    gap      | file          |
 //
-// If the device is the CPU, a rank maps both arenas as one range.
+// If the device is a CPU, a rank maps both arenas as one range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,7 @@ namespace fsdprt {
 /// Largest size in bytes of either arena of a verified layout.
 constexpr uint64_t maxArenaBytes = uint64_t(1) << 48;
 
-/// hostBegin() and mappedBytes() do not overflow, because the verifier limits arenas to
-/// maxArenaBytes.
+/// hostBegin() and mappedBytes() do not overflow, because arenas have at most maxArenaBytes bytes.
 inline uint64_t hostBegin(const fb::Layout &layout) {
   uint64_t mask = FSDPRT_HOST_ARENA_ALIGNMENT - 1;
   return (layout.arena_bytes() + mask) & ~mask;
@@ -34,8 +34,9 @@ inline uint64_t hostBegin(const fb::Layout &layout) {
 inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
-/// Returns the aligned end offset of a buffer whose used bytes end at `end` (exclusive). Buffers
-/// are padded to FSDPRT_BUFFER_ALIGNMENT, except that the host arena may end unaligned.
+/// Returns the end offset of a buffer with its padding, if its last byte is at offset `end` - 1.
+/// Buffers are padded to a multiple of FSDPRT_BUFFER_ALIGNMENT, but not beyond the end of the
+/// arenas.
 inline uint64_t alignedEnd(const fb::Layout &layout, uint64_t end) {
   uint64_t mask = FSDPRT_BUFFER_ALIGNMENT - 1;
   return std::min((end + mask) & ~mask, mappedBytes(layout));

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. header      magic, version, sizes and sections in bounds, before more of the file is read
-// 2. read        the whole file, 64-byte aligned, and check the hash
-// 3. manifest    FlatBuffers' own verifier, then every rule of Verifier.h
-// 4. image       loaded by Image.cpp; each phase's symbol is looked up. Without an image, programs
-//                can be read but not run
-//    (V23)       a phase has the extent and tile, and its kernel the sizes, of a launch record of
-//                its function (fsdprt/launch_record.h)
+//  1. Check the header: magic number, version, sizes, and the ranges of sections.
+//  2. Read the whole file into memory that is aligned to 64 bytes, and check the hash.
+//  3. Check the manifest by the verifier of FlatBuffers, and then by every rule of Verifier.h.
+//  4. Load the image (Image.cpp), and find the function of each phase. If there is no image,
+//     programs can be read but not run.
+//
+// (V23) A launch record of the function of a phase (fsdprt/launch_record.h) has the extent and tile
+//       of the phase, and the sizes of its kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,7 @@ struct Descriptor {
 };
 } // namespace
 
-/// Reads `size` bytes of the file. Throws Error if it cannot.
+/// Reads `size` bytes of the file. Throws Error on failure.
 static void readBytes(int fd, std::byte *to, size_t size, const std::string &path) {
   for (size_t done = 0; done < size;) {
     ssize_t got = ::read(fd, to + done, size - done);
@@ -63,7 +64,7 @@ static void readBytes(int fd, std::byte *to, size_t size, const std::string &pat
 
 std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules,
                                          const std::string &verifyKey) {
-  // Without O_NONBLOCK, opening a named pipe that has no writer would wait.
+  // Without O_NONBLOCK, opening a named pipe would wait for a process that writes to it.
   Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status;
   if (descriptor.fd < 0 || fstat(descriptor.fd, &status) != 0)
@@ -101,8 +102,8 @@ std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size,
   return artifact;
 }
 
-/// Checks the header at `beginning`, which has the first bytes of the file, as many as it has up to
-/// the size of a header.
+/// Checks the header. `beginning` points to the first bytes of the file: `size` bytes, or the size
+/// of a header if that is smaller.
 void Artifact::checkHeader(const void *beginning) {
   const char *name = file.c_str();
   if (size < sizeof header)
@@ -150,8 +151,8 @@ void Artifact::checkHeader(const void *beginning) {
              name, (unsigned long long)end, size);
 }
 
-/// Checks that a part of the file follows the previous one, which ends at `end`, and advances `end`
-/// to its end.
+/// Checks that a section of the file begins after `end`, the end of the previous section, with no
+/// more than the required padding. Then sets `end` to the end of the section.
 void Artifact::checkSection(const char *what, uint64_t offset, uint64_t bytes, uint64_t alignment,
                             uint64_t &end) {
   uint64_t expected = (end + alignment - 1) / alignment * alignment;
@@ -172,7 +173,7 @@ void Artifact::checkHash() {
              file.c_str());
 }
 
-/// Returns the words of the launch record that a phase needs.
+/// Returns the words that a launch record must have for a phase.
 static std::vector<uint64_t> recordOf(const fb::Kernel &kernel, const fb::Phase &phase) {
   std::vector<uint64_t> record = {phase.extent(), phase.tile(), kernel.shared_bytes(),
                                   kernel.worker_bytes(), 0};
@@ -192,8 +193,8 @@ static std::string textOfRecord(const uint64_t *record) {
   return text + (record[4] > most ? " … bytes" : " bytes");
 }
 
-/// Returns what is wrong with a phase, given the content of its function's launch object; empty if
-/// nothing is. (V23)
+/// Returns an empty text if `object`, the launch records of a function, contains the record
+/// `needed`. Otherwise returns the problem. (V23)
 static std::string problemOfLaunch(Image::Words object, const std::vector<uint64_t> &needed) {
   constexpr uint64_t mostRecords = 64;
   size_t at = 1;
@@ -242,10 +243,11 @@ void Artifact::check(Rules rules) {
   checkHash();
   const auto *manifestBytes =
       reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
-  // A table takes 8 bytes with the reference to it, unless it is referred to from several places.
+  // A table and the reference to it have at least 8 bytes. A manifest in which several references
+  // to one table exceed this limit is refused.
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
                                  /*max_tables=*/header.manifest_size / 8 + 1);
-  // The check of the identifier reads 8 bytes.
+  // VerifyManifestBuffer() reads 8 bytes to check the identifier.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema",
              file.c_str());

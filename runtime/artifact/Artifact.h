@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gives access to a file only after the verifier has checked the whole file. With Rules::form, code
-// is not loaded, and ranges of commands are not checked. The file is read into private memory, so
-// that it cannot change after the check.
+// An Artifact exists only after the verifier has checked the whole file. With Rules::form, code is
+// not loaded, and the ranges that commands access are not checked. The file is read into private
+// memory, so that it cannot change after the check.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,9 @@ struct KernelPhase {
 
 class Artifact {
 public:
-  /// Read and check an artifact, from a file or from memory. Throw Error on failure.
-  /// With `verifyKey`, a PEM file of a public key, the signature in PATH.sig must be of this key.
+  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both check it
+  /// and throw Error on failure. If `verifyKey` is the path of a PEM file with a public key,
+  /// PATH.sig must have a signature by this key.
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all,
                                         const std::string &verifyKey = "");
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,
@@ -45,8 +46,8 @@ public:
   const fb::Manifest &manifest() const { return *root; }
   const fsdprt_artifact_header &getHeader() const { return header; }
   const Mesh &getMesh() const { return mesh; }
-  /// Returns true if programs can run. It is false after fsdp-compile --no-code, which omits the
-  /// kernels' code.
+  /// Returns true if programs can run. Returns false if the artifact was compiled with --no-code,
+  /// so that it does not contain the code of kernels.
   bool hasCode() const {
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
@@ -54,7 +55,8 @@ public:
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
   /// Returns null if the artifact is for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }
-  /// Return the machine code and the PTX of an artifact for a GPU, or an empty view if it has none.
+  /// cubin() and ptx() return the machine code and the PTX of an artifact for a GPU. The result is
+  /// empty if the artifact does not contain such code.
   std::string_view cubin() const {
     const fb::Gpu &gpu = *root->gpu();
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset + gpu.cubin_offset()),
@@ -64,11 +66,11 @@ public:
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset),
             root->gpu()->ptx_bytes()};
   }
-  /// Returns the stored values of a parameter, 64-byte aligned.
+  /// Returns the stored values of a parameter, which are aligned to 64 bytes.
   const std::byte *values(const fb::Value &value) const {
     return bytes.get() + header.values_offset + value.offset();
   }
-  /// Returns the program `name`, or null.
+  /// Returns the program `name`, or null if there is none.
   const fb::Program *program(const char *name) const;
 
 private:
@@ -93,7 +95,7 @@ private:
   std::vector<std::vector<KernelPhase>> kernels;
 };
 
-/// Returns true for the programs that run on the one unsharded rank.
+/// Returns true if `name` is a program of the unsharded reference, which has one rank.
 bool isReferenceProgram(const std::string &name);
 
 } // namespace fsdprt

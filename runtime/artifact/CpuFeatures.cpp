@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each entry is (name, leaf, subleaf, register, bit, state). The operating system must also save
-// the wide registers that a feature uses: XCR0 bits 1-2 for AVX, 5-7 for AVX-512, 17-18 for AMX.
+// An entry of the table has the name of a feature, the leaf, subleaf, register and bit of CPUID,
+// and the registers that the operating system must save: bits 1-2 of XCR0 for AVX, also bits 5-7
+// for AVX-512, and bits 17-18 for AMX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -136,7 +137,7 @@ static Feature featureOfThis(const char *name) {
   return cpuFeature(name, {askThis, statesSavedHere});
 }
 
-#else // Other processors: names are those that the kernel reports.
+#else // On other processors, /proc/cpuinfo lists the features.
 
 #include <cstdio>
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Queries CPUID and XGETBV. Names are those of /proc/cpuinfo.
+// Queries features of the processor by CPUID and XGETBV. Their names are those of /proc/cpuinfo.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,20 +18,20 @@ namespace fsdprt {
 
 enum class Feature { present, absent, unknown };
 
-/// Returns whether this processor has a feature, or `unknown` if the runtime cannot query it.
-/// Features named in FSDPRT_HIDE_FEATURES ("avx512f,avx512_bf16") count as absent, so that tests
-/// can check how an artifact for a newer machine is refused. Throws Error if that variable has an
-/// unknown name.
+/// Returns whether this processor has a feature, or `unknown` if the runtime cannot query the
+/// feature. Features in the environment variable FSDPRT_HIDE_FEATURES ("avx512f,avx512_bf16") count
+/// as absent, so that tests can check how artifacts for newer processors are refused. Throws Error
+/// if the variable has an unknown name.
 Feature cpuFeature(const char *name);
 
 #if defined(__x86_64__)
-/// Results of the instructions CPUID and XGETBV.
+/// Functions that return the results of the instructions CPUID and XGETBV.
 struct Processor {
   std::function<bool(uint32_t leaf, uint32_t subleaf, uint32_t (&registers)[4])>
-      cpuid;                             ///< returns false if there is no such leaf
-  std::function<uint32_t()> savedStates; ///< low half of XCR0; called if OSXSAVE is set
+      cpuid;                             ///< returns false if the leaf does not exist
+  std::function<uint32_t()> savedStates; ///< returns the low half of XCR0; needs OSXSAVE
 };
-/// Returns whether `processor` has a feature.
+/// Returns whether `processor` has a feature, or `unknown`.
 Feature cpuFeature(const char *name, const Processor &processor);
 #endif
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdp-run --dump prints this text, which is for people.
+// Writes an artifact as text for people. fsdp-run --dump prints this text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,8 @@
 
 namespace fsdprt {
 
-/// Passes the text to `write` piece by piece. Returns false as soon as `write` returns false.
+/// Calls `write` with consecutive parts of the text. Ends and returns false if `write` returns
+/// false.
 bool dumpArtifact(const Artifact &artifact, const std::function<bool(const std::string &)> &write);
 
 } // namespace fsdprt

@@ -4,17 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. headers    ELF64, little-endian, ET_DYN, this machine
-// 2. segments   PT_LOADs on separate pages, none both writable and executable, together no longer
-//               than the image; copied into one anonymous mapping
-// 3. dynamic    tables are found through PT_DYNAMIC. Refused: initialisers, text relocations,
-//               and needed libraries other than libc and libm
-// 4. symbols    counted by DT_HASH or DT_GNU_HASH. An undefined symbol is refused unless it
-//               is one of MathFunctions.h. Functions inside executable segments, and objects, are
-//               kept by name. Names may share bytes, but together they are no longer than the image
-// 5. relocate   RELATIVE, and relocations against these symbols; only in writable segments
-// 6. protect    each segment according to its flags, and the relocated read-only data (RELRO)
-// Linear in the image's size. No lazy binding, no thread-local storage, no RELR.
+//  1. Check the headers: ELF64, little-endian, ET_DYN, for this machine.
+//  2. Copy the PT_LOAD segments into one anonymous mapping. They must be on separate pages, must
+//     not be both writable and executable, and must not exceed the size of the image together.
+//  3. Find tables through PT_DYNAMIC. Refuse initialisers, text relocations, and required libraries
+//     other than libc and libm.
+//  4. Read the symbols, whose number is in DT_HASH or DT_GNU_HASH. Refuse undefined symbols other
+//     than those in MathFunctions.h. Keep objects, and functions in executable segments, by name.
+//     Names may share bytes, but the sum of their lengths must not exceed the size of the image.
+//  5. Apply RELATIVE relocations, and relocations of the symbols, in writable segments only.
+//  6. Protect each segment according to its flags, and make the RELRO range read-only.
+//
+// The time is linear in the size of the image. Lazy binding, thread-local storage and RELR are not
+// supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +68,7 @@ private:
     badInput("%s: kernel image: %s", file.c_str(), why.c_str());
   }
 
-  /// Reads a value at an offset of the file; `what` is for messages.
+  /// Reads a value at an offset of the file. `what` names the value in messages.
   template <typename T>
   T fromFile(uint64_t offset, const char *what) {
     if (offset > size || size - offset < sizeof(T))
@@ -77,8 +79,8 @@ private:
     return value;
   }
 
-  /// Returns the memory of [address, address + length), or null if it is not in one segment with
-  /// `flags`.
+  /// Returns the memory of [address, address + length), or null unless the range lies in one
+  /// segment that has all of `flags`.
   std::byte *find(uint64_t address, uint64_t length, uint32_t flags = PF_R) {
     for (const Elf64_Phdr &segment : segments)
       if (address >= segment.p_vaddr && length <= segment.p_memsz &&
@@ -88,7 +90,7 @@ private:
     return nullptr;
   }
 
-  /// Reads a value at an address of the loaded image; `what` is for messages.
+  /// Reads a value at an address of the loaded image. `what` names the value in messages.
   template <typename T>
   T fromMemory(uint64_t address, const char *what) {
     const std::byte *from = find(address, sizeof(T));
@@ -121,7 +123,7 @@ private:
   uint64_t lowest = 0, segmentBytes = 0;
   uint64_t strings = 0, stringsSize = 0, symbols = 0, hash = 0, gnuHash = 0;
   uint64_t rela = 0, relaSize = 0, jumps = 0, jumpsSize = 0;
-  std::vector<uint64_t> addresses; // of each symbol in this process; 0: it has none
+  std::vector<uint64_t> addresses; ///< address of each symbol in this process, or 0
   std::vector<uint64_t> needed;
 };
 
@@ -194,8 +196,8 @@ void ImageLoader::map() {
                 segment.p_filesz);
 }
 
-/// Refuses an entry of the dynamic section that asks for an initialiser, for text relocations or
-/// for an unsupported form of relocations.
+/// Refuses an entry of the dynamic section that requires an initialiser, text relocations or
+/// relocations in another format than RELA.
 void ImageLoader::refuseEntry(int64_t tag, uint64_t value) {
   switch (tag) {
   case DT_INIT:
@@ -260,7 +262,8 @@ std::string_view ImageLoader::stringAt(uint64_t offset) {
   return reinterpret_cast<const char *>(find(strings, stringsSize)) + offset;
 }
 
-/// Returns the number of symbols, read from a hash table. Refuses more than the image has room for.
+/// Returns the number of symbols according to a hash table. Refuses a number that the image is too
+/// small for.
 uint32_t ImageLoader::countSymbols() {
   uint64_t most = size / sizeof(Elf64_Sym);
   auto checked = [&](uint64_t count) {
@@ -322,7 +325,7 @@ void ImageLoader::readSymbols() {
   }
 }
 
-/// Returns the address of a symbol in this process.
+/// Returns the address of a symbol in this process. Refuses a symbol without an address.
 uint64_t ImageLoader::addressOf(uint32_t index) {
   if (index == 0 || index >= addresses.size())
     refuse(format("a relocation names symbol %u of %zu", index, addresses.size()));

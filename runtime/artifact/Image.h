@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads the ELF shared object of an artifact without the system's loader, which trusts its input
-// and runs initialisers. This loader checks every offset, runs no code, and refuses a file with any
-// feature that kernels do not need.
+// Loads the ELF shared object of an artifact. The loader of the system is not used, because it
+// trusts its input and runs initialisers. This loader checks every offset, runs no code, and
+// refuses files with features that kernels do not need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,19 +23,20 @@ namespace fsdprt {
 class Image {
 public:
   Image() = default;
-  /// Loads a copy of `bytes`. Throws Error, which names `file`.
+  /// Copies and loads the `size` bytes `bytes`. Throws Error; its message names `file`.
   Image(const std::string &file, const std::byte *bytes, size_t size);
   ~Image();
   Image(const Image &) = delete;
   Image &operator=(const Image &) = delete;
 
-  /// Returns the function `name`, or null.
+  /// Returns the address of the function `name`, or null if there is none.
   const void *function(const std::string &name) const;
   struct Words {
     const uint64_t *data = nullptr;
     size_t size = 0;
   };
-  /// Returns the 64-bit words of the object `name`; none if there is no such object, aligned to 8.
+  /// Returns the 64-bit words of the object `name`. Returns no words if the object does not exist
+  /// or is not aligned to 8 bytes.
   Words words(const std::string &name) const;
 
 private:
@@ -45,7 +46,7 @@ private:
   struct Object {
     uint64_t offset, bytes;
   };
-  std::map<std::string, uint64_t> functions; // offsets from base
+  std::map<std::string, uint64_t> functions; ///< offsets from `base`, by name
   std::map<std::string, Object> objects;
 };
 

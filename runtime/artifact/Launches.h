@@ -12,8 +12,8 @@
 
 namespace fsdprt {
 
-/// Returns true if one launch starts two consecutive collectives. They must be on the same channel
-/// and have the same kind and axes.
+/// Returns true if two consecutive collectives are started by one launch, because they are on the
+/// same channel and have equal types and axes.
 inline bool areOneLaunch(const fb::Command &first, const fb::Command &second) {
   const fb::Collective *a = first.body_as_Collective(), *b = second.body_as_Collective();
   if (!a || !b || a->channel() == 0 || a->channel() != b->channel() || a->kind() != b->kind() ||

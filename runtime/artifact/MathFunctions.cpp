@@ -17,7 +17,7 @@ struct Entry {
 };
 } // namespace
 
-// Each use adds a function on double and its variant on float.
+// UNARY() and BINARY() add a function of double arguments and its variant for float.
 #define UNARY(name)                                                                                \
   {#name, reinterpret_cast<const void *>(static_cast<double (*)(double)>(::name))}, {              \
     #name "f", reinterpret_cast<const void *>(static_cast<float (*)(float)>(::name##f))            \

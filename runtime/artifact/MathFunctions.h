@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels compiled with --target=reference call the C library's mathematical functions. The loader
-// resolves only the names in the table of MathFunctions.cpp.
+// Kernels that were compiled with --target=reference call mathematical functions of the C library.
+// Image.cpp resolves only the names in the table of MathFunctions.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt {
 
-/// Returns the address of a function such as `expf`, or null if the name is not in the table.
+/// Returns the address of a function such as "expf", or null if the name is not in the table.
 const void *findMathFunction(std::string_view name);
 
 } // namespace fsdprt

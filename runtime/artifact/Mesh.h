@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank is the row-major index over the mesh's axes; the last axis is the fastest. The members of
-// a group differ only on the group's axes, and are in row-major order over these axes:
+// A rank is a row-major index over the axes of the mesh; the last axis varies fastest. The members
+// of a group along some axes have equal coordinates on all other axes, and are in row-major order:
 //
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
-// Indices after those of the axes refer to groups of neighbours on one axis. Neighbours of size 2
-// on [shard = 6] are {0 1} {2 3} {4 5}.
+// Groups may also consist of neighbours on one axis: neighbours of size 2 on [shard = 6] are {0 1}
+// {2 3} {4 5}. In a list of axes, an index that is not below the number of axes selects neighbours.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
 
   struct Neighbours {
     uint32_t axis;
-    uint64_t size; // divides the axis's size
+    uint64_t size; ///< size of a group; divides the size of the axis
   };
 
   Mesh() = default;
@@ -48,30 +48,29 @@ public:
       product *= axis.size;
     return product;
   }
-  /// Returns text such as "replicate=2,shard=3", or "one rank" if there are no axes.
+  /// Returns a text such as "replicate=2,shard=3", or "one rank" if there are no axes.
   std::string text() const;
-  /// Returns the same axes with one rank each, on which the unsharded reference runs.
+  /// Returns the mesh of the unsharded reference: the same axes, with size 1.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const;                 // 1 if there is no such axis
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const; // 0 if there is no such axis
+  uint64_t sizeOf(const std::string &axis) const;                 ///< 1 if the axis does not exist
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< 0 if the axis does not exist
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }
 
-  /// Return the number of shards of a buffer, and the index of the shard on `rank`. `split` is a
-  /// value of the schema's Split (whole, shard, shard and replicate, replicate), or 4 + the index
-  /// of the neighbours.
+  /// pieces() returns the number of shards of a buffer, and pieceOf() the index of the shard on
+  /// `rank`. `split` is a value of fb::Split, or 4 plus the index of neighbours.
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 
-  /// Returns the members of the group of `rank`, in order. `along` are the indices of the group's
-  /// axes, strictly ascending.
+  /// Returns the members, in order, of the group along the axes `along` that contains `rank`.
+  /// `along` must be strictly ascending.
   std::vector<uint32_t> group(uint64_t rank, const std::vector<uint32_t> &along) const;
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 
 private:
-  /// Returns the size of an axis, or for indices after the axes the size of neighbours.
+  /// Returns the size of an axis or, for an index after the axes, of neighbours.
   uint64_t sizeAt(size_t axis) const {
     return axis < axes.size() ? axes[axis].size : neighbours[axis - axes.size()].size;
   }

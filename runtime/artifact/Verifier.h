@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// FlatBuffers' verifier checks that the manifest can be read. This verifier checks that the
-// manifest can be run: programs access only their arena, end, and call only kernels whose bindings
-// are large enough. Rules are numbered V1, V2, ... in the Verify*.cpp files.
+// The verifier of FlatBuffers checks that the manifest can be read. This verifier checks that
+// programs can be run: they access only their arenas, they end, and they launch kernels only with
+// bindings that are large enough. The Verify*.cpp files list the rules (V1), (V2), ...
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,21 +22,21 @@
 
 namespace fsdprt {
 
-/// Rules to check. `all` checks everything, to run the artifact. `form` checks that commands can be
-/// read and refer to existing objects; the null device then walks the commands and finds faults
-/// itself. `form` omits (V5), (V6), (V15), and the rules of (V12), (V13), (V14), (V16) and (V19) on
-/// where ranges lie.
+/// Rules to check. `all` checks all rules, so that the artifact can be run. `form` checks only that
+/// commands can be read and refer to existing objects, for the null device, which finds faults
+/// itself. It omits (V5), (V6), (V15), and those parts of (V12), (V13), (V14), (V16) and (V19) that
+/// concern the positions of ranges.
 enum class Rules { all, form };
 
-/// Limits the work of the checks to a multiple of the manifest's size. A FlatBuffer may refer to
-/// one string or vector from many places, so reading each reference takes work without limit.
+/// Limits the time of the checks to a multiple of the manifest's size. A FlatBuffer may refer to
+/// one string or vector many times, so that checking every reference could take much longer.
 class WorkLimit {
 public:
   WorkLimit(const std::string &file, uint64_t manifestBytes)
       : file(file), manifestBytes(manifestBytes), left((uint64_t(1) << 28) + 64 * manifestBytes) {}
 
-  /// Throws Error if more than the limit is spent. A step reads a byte of a name, or compares two
-  /// ranges.
+  /// Counts `steps` steps. Throws Error if the sum exceeds the limit. A step reads a byte of a
+  /// name, or compares two ranges.
   void spend(uint64_t steps) {
     if (steps > left)
       badInput("%s: manifest: checking it takes more than %llu steps for its %llu bytes: too many "
@@ -51,36 +51,38 @@ private:
   uint64_t manifestBytes, left;
 };
 
-/// Checks a manifest of `manifestBytes`, including its programs, and returns its mesh.
-/// `valuesBytes` is the size of the file's section of values. Throws Error with file, location,
-/// expected and found value.
+/// Checks a manifest of `manifestBytes` bytes, including its programs, and returns its mesh.
+/// `valuesBytes` is the size of the section of values in the file. Throws Error with the file, the
+/// location, and the expected and found values.
 Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t manifestBytes,
                     uint64_t valuesBytes, Rules rules);
 
-/// Checks programs. verifyManifest calls it after all other checks.
+/// Checks the programs of a manifest. verifyManifest() calls verifyPrograms() after all other
+/// checks.
 void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
                     Rules rules, WorkLimit &work);
 
-/// Returns true if two ranges overlap in an iteration of a loop that runs `times` times. In the
-/// first iteration, range A of `bytesA` begins `distance` bytes after range B of `bytesB`; each
-/// iteration adds `step` to the distance.
+/// Returns true if the ranges A and B, of `bytesA` and `bytesB` bytes, overlap in an iteration of a
+/// loop with `times` iterations. In the first iteration, A begins `distance` bytes after B. Each
+/// further iteration adds `step` to the distance.
 bool overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
                    uint64_t bytesB);
 
-/// Alignment in bytes of the scratch of kernels on a GPU.
+/// Alignment in bytes of the scratch memory of kernels on a GPU.
 constexpr uint64_t gpuScratchAlignment = 256;
 
-/// Returns the error of a phase as a launch on a GPU or as a function of a CPU, or an empty text
-/// (VerifyGpu.cpp).
+/// Returns the problem of a phase that is a launch on a GPU (if `isForGpu`) or a function for a
+/// CPU, or an empty text (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
-/// Returns an error if a tensor map or matrix of a well-formed phase does not lie in its binding,
-/// else an empty text.
+/// Returns the problem of a tensor map or matrix that does not lie in its binding, or an empty
+/// text. problemOfPhase() must have returned an empty text.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
-/// Return errors of a library product: of its form, and of matrices that do not lie in their
-/// bindings (VerifyLibraryGemm.cpp).
+/// problemOfProduct() returns the problem of a cuBLASLt product, and problemOfMatrices() that of a
+/// matrix which does not lie in its binding (VerifyLibraryGemm.cpp). Both may return an empty text.
 std::string problemOfProduct(const fb::Kernel &kernel, const fb::Product &product);
 std::string problemOfMatrices(const fb::Kernel &kernel, const fb::Product &product);
-/// Throws Error if the image of `imageBytes` lacks the PTX or machine code that `gpu` declares.
+/// Throws Error if the PTX or machine code that `gpu` describes does not lie in an image of
+/// `imageBytes` bytes.
 void verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_t imageBytes);
 
 /// Returns true if [offset, offset + bytes) lies in [0, limit).
@@ -88,15 +90,15 @@ inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t limit) {
   return bytes <= limit && offset <= limit - bytes;
 }
 
-/// Returns true if the elements of a vector are aligned to 8 bytes. FlatBuffers' verifier checks
-/// only the alignment of the vector's length.
+/// Returns true if the elements of a vector are aligned to 8 bytes. The verifier of FlatBuffers
+/// checks only the alignment of the vector's length.
 template <typename T>
 bool isAligned(const flatbuffers::Vector<T> *vector) {
   return !vector || vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
 }
 
-/// Computes the product of a shape. Returns false if the product exceeds 2^48 or the vector `shape`
-/// is not aligned.
+/// Sets `elements` to the product of a shape. Returns false if the product exceeds 2^48, or if the
+/// vector `shape` is not aligned.
 bool elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements);
 
 } // namespace fsdprt

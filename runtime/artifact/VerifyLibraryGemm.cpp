@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V21) A product has sizes of 1 to 2^31 - 1. Factors have one type: f32, bf16 or f16. The result,
-//       addend, bias and auxiliary matrix have that type or f32. Rows do not overlap. A bias or an
-//       activation needs a single batch. An auxiliary matrix needs GELU or its derivative; the
-//       derivative excludes bias and addend. Matrices lie in their bindings. The result and GELU's
-//       stored argument lie in bindings that are written; no factor lies in such a binding
+// (V21) The sizes of a product are 1 to 2^31 - 1. Both factors have the same type: f32, bf16 or
+//       f16. The result, addend, bias and auxiliary matrix all have that type, or all have f32.
+//       Rows of a matrix do not overlap. A product with a bias or an activation has one batch. A
+//       product with an auxiliary matrix has the activation GELU or its derivative. A product with
+//       the derivative has no bias and no addend. Matrices lie in their bindings. The result and
+//       the stored argument of GELU lie in bindings that the kernel writes; no factor lies in such
+//       a binding.
 //
 //===----------------------------------------------------------------------===//
 

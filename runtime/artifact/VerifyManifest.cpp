@@ -4,27 +4,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V1)  the mesh has at most 64 axes, with distinct names and factors of at least 1, and at most
-//       16384 ranks; the size of neighbours, at most 64 of them, divides their axis
-// (V2)  a unit has a dtype, 1 or S shards (S: size of the axis "shard"), a size without overflow
-// (V3)  a parameter lies in its unit, does not overlap others, and has a unique name. Its values,
-//       if the file has them, are floats for all elements or one, aligned to 64, within the section
-//       of values
-// (V4)  a kernel has 1 to 64 phases with extent and tile of at least 1, and a size per binding
-// (V5)  the processor has every feature that the image needs
-// (V6)  in a layout the states, inputs, block, rank block and workspace lie in the
-//       arena, aligned to 64, and do not overlap
-// (V7)  a state has the size of its unit's shard (or of the whole unit); one per unit and role
-// (V8)  an input has the bytes of its shape, and its micro-batches as leading dimension; limits fit
-//       ids; extra ids belong to ids with a limit and lie outside of it
-// (V9)  the workspace holds the shared scratch and that of every worker, of which there is at least
-//       one. Neither it nor the rank block is a piece. On a GPU it begins at a multiple of 256
-// (V10) threads_per_rank is between 1 and the number of workers of each layout
-// (V22) At most 2^20 lookups are checked. Each lookup has a location, a description and an extent
-// from
-//       1 to 2^63 - 1
+// (V1)  The mesh has at most 64 axes, which have distinct names and factors of at least 1, and at
+//       most 16384 ranks. There are at most 64 neighbours. Their size divides that of their axis.
+// (V2) A unit has a dtype, and a size that does not overflow. Its number of shards is 1 or the size
+//       of the axis "shard".
+// (V3)  A parameter lies in its unit, does not overlap others, and has a unique name. Values of a
+//       parameter in the file are one element or all elements, are floats if the parameter is, are
+//       aligned to 64 bytes, and lie in the section of values.
+// (V4)  A kernel has 1 to 64 phases with extents and tiles of at least 1, and a size per binding.
+// (V5)  The processor has every feature that the image needs.
+// (V6) In a layout, the states, inputs, step block, rank block and workspace lie in an arena or in
+//       the file, are aligned to 64 bytes, and do not overlap.
+// (V7)  A state has the size of a shard of its unit or of the whole unit. No two states of a layout
+//       have the same unit and role.
+// (V8)  The size of an input is that of its shape. If there are micro-batches, their number is the
+//       leading dimension. The type of ids can represent their limit. Only ids with a limit have
+//       extra ids, which are not below the limit.
+// (V9)  There is at least one worker. The workspace has the shared scratch memory and that of every
+//       worker. Workspace and rank block have no `stride` and no `piece`. On a GPU, the workspace
+//       begins at a multiple of 256 bytes.
+// (V10) threads_per_rank is between 1 and the number of workers of each layout.
+// (V22) There are at most 2^20 checked lookups. Each has a location, a description, and an extent
+//       from 1 to 2^63 - 1.
 //
-// Linear in the size of the manifest, apart from sorting; WorkLimit counts what is read repeatedly.
+// Apart from sorting, the time is linear in the size of the manifest. WorkLimit counts repeated
+// reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -301,7 +305,7 @@ void ManifestVerifier::verifyFeatures() { // (V5)
            missing.c_str());
 }
 
-/// Adds a range of the arena to `ranges`, which must not overlap.
+/// Adds a range of a layout to `ranges`, whose elements must not overlap.
 void ManifestVerifier::claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes,
                              std::string what) { // (V6)
   if (rules == Rules::form)
@@ -407,7 +411,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   verifyStates(layout, index);
   verifyInputs(layout, index);
   verifyBlock(layout, layout.block(), 64, format("layout %u, step block", index));
-  if (layout.rank() && layout.rank()->bytes() != 0) // the rank block is optional
+  if (layout.rank() && layout.rank()->bytes() != 0) // The rank block is optional.
     verifyBlock(layout, layout.rank(), 32, format("layout %u, rank block", index));
   for (const fb::Slice *slice : {layout.rank(), layout.workspace()})
     if (slice && (slice->stride() != 0 || slice->piece() != 0))
@@ -446,7 +450,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
     const fb::Buffer &buffer = *layout.buffers()->Get(i);
     bool fits = rules == Rules::form ||
                 liesInArena(layout, buffer.offset(), buffer.offset(), buffer.bytes());
-    if (buffer.category() > fb::Category::control || !fits)
+    if (buffer.category() > fb::Category::snapshot || !fits)
       refuse("layout %u, buffer %u: expected a category and a range within the arena", index, i);
   }
 }

@@ -4,26 +4,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V11) Programs have distinct names and a layout. init, step and eval share one layout; reference
-//       and reference_init share another, whose states are whole
-// (V12) Every slice lies in the arena for every iteration of its loop and every rank. Strides only
-//       occur in loops
-// (V13) A launch has slices for all bindings, 64-aligned and large enough, and its layout has the
-//       scratch that the kernel needs. All slices are in one of the two arenas; for a GPU, in the
-//       device's arena
-// (V14) A collective is over distinct axes of the mesh or over neighbours. The sizes of its slices
-//       follow from kind, count and group. The slices do not overlap, except in an in-place gather
-// (V15) A wait belongs to a start of a collective or copy in the same block, and each start has one
-//       wait. Between them no command writes the source or accesses the target
-// (V16) A copy has two slices of one size, equal or disjoint. At most one of them is in the file
-// (V17) Initial values go to a parameter or master state of the parameter's unit
-// (V18) Loops run 1 to 2^20 times and are not nested
+// (V11) Programs have distinct names and a layout. The programs init, step and eval have the same
+//       layout. The programs reference and reference_init have the same layout, in which states are
+//       not sharded.
+// (V12) Every slice lies in one arena or in the file, for every iteration of its loop and every
+//       rank. Strides occur only in loops.
+// (V13) A launch has a slice for each binding, aligned to 64 bytes and large enough. The layout has
+//       the scratch memory that the kernel needs. All slices are in one arena; for a GPU, it is the
+//       arena of the device.
+// (V14) A collective is over distinct axes of the mesh, or over neighbours. The sizes of its slices
+//       follow from its type, its count and the size of its group. The slices are in the arena of
+//       the device, and do not overlap, except for a gather in place.
+// (V15) Each start of a collective or copy has one wait in the same block. Commands between start
+//       and wait do not write the source and do not access the target.
+// (V16) The two slices of a copy have equal sizes, and are equal or disjoint. At most one of them
+//       is in the file.
+// (V17) Initial values are written to a parameter or master state of the parameter's unit.
+// (V18) A loop has 1 to 2^20 iterations and does not contain a loop.
 //
-// Linear in the commands, times the number of transfers in flight; WorkLimit limits the product.
+// The time is proportional to the number of commands times the number of transfers in flight.
+// WorkLimit limits this product.
 //
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Artifact.h"
+#include "artifact/Snapshot.h"
 #include "artifact/Verifier.h"
 #include "core/DType.h"
 #include "core/Error.h"
@@ -46,15 +51,18 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
 class ProgramVerifier {
 public:
   ProgramVerifier(const std::string &file, const fb::Manifest &manifest, const fb::Program &program,
-                  const Mesh &mesh, Rules rules, WorkLimit &work)
+                  const Mesh &mesh, Rules rules, WorkLimit &work, const SnapshotRange &snapshot)
       : rules(rules), file(file), manifest(manifest), program(program), work(work),
+        copies(program.layout() == snapshot.layout && program.name()->str() != snapshotProgram
+                   ? snapshot
+                   : SnapshotRange()),
         layout(*manifest.layouts()->Get(program.layout())),
         mesh(isReferenceProgram(program.name()->str()) ? mesh.solo() : mesh) {}
 
   void verify() { verifyBlock(program.commands()); }
 
 private:
-  /// A collective or a copy between its start and its wait.
+  /// A collective or a copy that has been started and not yet awaited.
   struct Pending {
     const char *what;
     uint32_t id;
@@ -89,9 +97,10 @@ private:
   const fb::Manifest &manifest;
   const fb::Program &program;
   WorkLimit &work;
+  const SnapshotRange copies; ///< bytes that this program must not use
   const fb::Layout &layout;
   Mesh mesh;
-  uint32_t number = 0; // index of the command; a loop's body counts once
+  uint32_t number = 0; ///< index of the command; commands of a loop count once
   std::string label;
   uint32_t iterations = 1;
   bool inLoop = false;
@@ -134,8 +143,8 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   }
 }
 
-/// Returns true if `piece` is this rank's contribution to `whole` in a gather over `axes`, at its
-/// final offset.
+/// Returns true if `piece` is the segment of `whole` to which a gather over `axes` would copy it,
+/// on every rank.
 bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
                                  const std::vector<uint32_t> &axes) const {
   if (axes.size() != 1 || piece.offset() != whole.offset() || piece.stride() != whole.stride() ||
@@ -150,15 +159,15 @@ bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
          mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
-/// Returns the bytes from the start of a slice on the first rank to its end on the last rank.
+/// Returns the number of bytes from the begin of a slice on the first rank to its end on the last.
 uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }
 
 bool fsdprt::overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
                            uint64_t bytesB) {
-  // They overlap while -bytesA < distance < bytesB. Let the distance grow, and find its first value
-  // above the lower bound.
+  // A and B overlap if -bytesA < distance < bytesB. Make `step` non-negative, and find the first
+  // iteration whose distance is above the lower bound.
   int64_t last = static_cast<int64_t>(times - 1);
   if (step < 0) {
     distance += last * step;
@@ -170,7 +179,7 @@ bool fsdprt::overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint6
   return first <= last && distance + first * step < static_cast<int64_t>(bytesB);
 }
 
-/// Returns true if two slices overlap in some iteration of the loop around them, on some rank.
+/// Returns true if two slices overlap in any iteration of the current loop, on any rank.
 bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   if (a.bytes() == 0 || b.bytes() == 0)
     return false;
@@ -178,7 +187,7 @@ bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   return overlapInLoop(a.offset() - b.offset(), step, iterations, spanOf(a), spanOf(b));
 }
 
-/// Checks (V12) and (V15) for a slice and returns it; `what` is for messages.
+/// Checks (V12) and (V15) for a slice and returns the slice. `what` names it in messages.
 const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what,
                                               uint64_t alignment, Access access) {
   if (!slice)
@@ -201,6 +210,11 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
                   "stride %llu, %u times",
                   what, (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(),
                   (ull)slice->stride(), iterations));
+  if (!isForm && slice->offset() < copies.end && copies.begin < end + slice->bytes()) // (V24)
+    refuse(format("%s: expected no use of the copy of the state for saves at [%llu, %llu), found "
+                  "[%llu, +%llu)",
+                  what, (ull)copies.begin, (ull)copies.end, (ull)slice->offset(),
+                  (ull)slice->bytes()));
   if (!isForm && (slice->offset() % alignment != 0 || slice->stride() % alignment != 0 ||
                   slice->piece() % alignment != 0))
     refuse(format(
@@ -312,7 +326,7 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
     begin("collective", collective.id(), source, target);
 }
 
-/// Records a transfer in flight (V15).
+/// Adds a transfer to `pending` (V15).
 void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &source,
                             const fb::Slice &target) {
   if (rules == Rules::form)
@@ -388,13 +402,13 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   if (pending.size() != outer)
     refuse(format("the loop's body ends without a wait for %s %u", pending.back().what,
                   pending.back().id));
-  // verifyBlock() counts the loop itself.
+  // The caller, verifyBlock(), counts the loop.
   --number;
   inLoop = false;
   iterations = 1;
 }
 
-/// Checks which programs share a layout (V11).
+/// Checks which programs have the same layout (V11).
 static void verifySharing(const std::string &file, const fb::Manifest &manifest) {
   int64_t layouts[2] = {-1, -1};
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {
@@ -432,6 +446,7 @@ void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifes
                program.layout());
   }
   verifySharing(file, manifest);
+  SnapshotRange snapshot = verifySnapshot(file, manifest, rules, work);
   for (const fb::Program *program : *manifest.programs())
-    ProgramVerifier(file, manifest, *program, mesh, rules, work).verify();
+    ProgramVerifier(file, manifest, *program, mesh, rules, work, snapshot).verify();
 }

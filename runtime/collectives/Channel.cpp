@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// SOCK_SEQPACKET preserves message boundaries; SCM_RIGHTS transfers descriptors.
+// Sockets of type SOCK_SEQPACKET preserve message boundaries. SCM_RIGHTS transfers descriptors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One end of a Unix socket pair. A message may carry a file descriptor. A rank and the host (the
-// process that started the rank) exchange:
+// A channel is a pair of connected Unix sockets; each process has one end. A message may carry a
+// file descriptor. A rank and the host, which is the process that supervises the ranks, exchange:
 //
 //     rank                                      host
-//     hello (version, ranks, agreement)  -->    waits for all ranks' hellos, compares them
+//     hello (version, ranks, agreement)  -->    waits for the hellos of all ranks, compares them
 //                                        <--    welcome + control block, or refusal
 //     arena (bytes, schedule) + memfd    -->    waits for all ranks, compares the schedules
 //                                        <--    one peer + memfd per rank, or refusal
 //     failure (status, text)             -->    at any time
 //
-// A rank that another launcher started first sends join (rank), and receives its end of a channel
-// (launch/Rendezvous.h).
+// If another launcher has started the rank, the rank connects to a socket of the host and first
+// sends join (rank). That connection is its channel (launch/Rendezvous.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct Message {
   uint32_t kind = 0, rank = 0;
   uint64_t version = 0, ranks = 0, bytes = 0, schedule = 0;
   int32_t status = 0;
-  char text[6144] = {}; // only the characters up to the terminating zero are sent
+  char text[6144] = {}; ///< Only the characters up to the terminating zero are sent.
 };
 
 class Channel {
@@ -48,11 +48,12 @@ public:
   int release() { return std::exchange(file, -1); }
   /// Returns true if the other end is closed.
   bool isClosed() const;
-  /// Creates a channel and returns both ends. Child programs inherit neither. Throws Error.
+  /// Sets `ends` to the descriptors of a new channel. Programs that are executed later do not
+  /// inherit the descriptors. Throws Error.
   static void pair(int (&ends)[2]);
 
-  /// Sends a message and the descriptor `attached`, if it is not -1. Returns false if the other end
-  /// is closed.
+  /// Sends a message and, unless it is -1, the descriptor `attached`. Returns false if the other
+  /// end is closed.
   bool send(const Message &message, int attached = -1);
   enum class Received { message, nothing, end };
   /// Waits for a message for at most `seconds`. Sets `attached` to the received descriptor, or -1.

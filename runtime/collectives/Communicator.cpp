@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Groups, counters and texts for messages, which all backends share.
+// Implements the groups, counters and messages that all backends have in common.
 //
 //===----------------------------------------------------------------------===//
 

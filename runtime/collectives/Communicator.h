@@ -4,42 +4,45 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The interface between execution and a backend. The ranks of a mesh are divided among processes. A
-// process runs the ranks [firstRank, firstRank + localRanks) as threads: either all ranks, or one.
+// This is the interface between execution and a backend. The ranks of a mesh are divided among
+// processes. A process runs the ranks [firstRank, firstRank + localRanks) as threads: either all
+// ranks, or one. These ranks are called its own ranks, or the ranks here.
 //
-//   set-up, by the thread that creates the ranks; every process makes equal calls in equal order:
+//   Set-up, by the thread that creates the ranks; every process makes equal calls in equal order:
 //       add(key) for each collective command; registerArena(rank, ...) for each own rank; connect()
-//   collectives, by each own rank's thread; all members of a group make the same sequence of calls:
+//   Collectives, by the thread of each own rank; all members of a group make equal calls:
 //       start(c, rank, source, target) ... wait(c, rank, pool)     other collectives may be started
 //                                                                  and waited for in between
-//   between programs, by the thread that runs them; every process makes equal calls in equal order:
+//   Between programs, by the thread that runs them; every process makes equal calls in equal order:
 //       exchange(...), collect(...), barrier()
 //
-// (R1) `source` and `target` lie in the rank's registered arena. From start to wait the rank does
+// Every backend obeys these rules:
+//
+// (R1) `source` and `target` lie in the rank's registered arena. From start to wait, the rank does
 //      not read the target or write the source.
-// (R2) When wait returns, the target is complete and peers have read the source. The rank may then
-//      read the target and write the source.
-// (R3) all_gather: the target is the concatenation of the members' sources, in the group's order. A
-//      source may be the rank's own segment of the target. broadcast: the target is the source of
-//      member `root`.
-// (R4) reduce_scatter: the target is the rank's own segment of the sum of the sources; it has
-//      `count` elements. all_reduce: the target is the whole sum, also of `count` elements. An
+// (R2) When wait returns, the target is complete and the other members have read the source. The
+//      rank may then read the target and write the source.
+// (R3) The target of an all_gather is the concatenation of the members' sources, in the order of
+//      the group. A source may be the rank's own segment of the target. The target of a broadcast
+//      is the source of member `root`.
+// (R4) The target of a reduce_scatter is the rank's own segment, of `count` elements, of the sum of
+//      the sources. The target of an all_reduce is the whole sum, of `count` elements. An
 //      all_reduce may be in place (source == target).
-// (R5) A sum is ((+0 + x0) + x1) + ... in the group's order. It is computed in f64 for f64, else in
-//      f32, and rounded once at the end; avg multiplies by 1/n before rounding. So all backends
-//      compute the same bits, as Reduce.h does.
+// (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. It is computed in f64 for f64,
+//      and otherwise in f32, and is rounded once at the end. An average multiplies by 1/n before
+//      rounding. All backends thus compute equal bits, which are those of Reduce.h.
 // (R6) Counts may be 0, groups may have one member, and any number of collectives may be in flight.
 //      A collective may be started again after its wait has returned.
-// (R7) Neither start nor wait allocates memory. start does not wait for peers.
+// (R7) Neither start nor wait allocates memory. start does not wait for other ranks.
 // (R8) Every wait ends. It returns; or it throws Error, if a member dies (status lost) or makes no
 //      progress within the time limit (status hung); or it throws Abandoned, if another rank has
 //      failed or abort() was called. The message of Error names the collective, the missing ranks
 //      and their last known commands.
-// (R9) One thread makes all starts of a rank. Another thread may make its waits if
-//      allowsTransferWorkers().
-// (R10) If isOnDevice(), arenas have queues. Then start and wait enqueue a point on the rank's
-//      compute stream, between two of its commands, and the rules about memory hold at these
-//      points. The host waits only for the starts of other ranks.
+// (R9) One thread makes all calls of start for a rank. If allowsTransferWorkers() is true, another
+//      thread may call wait.
+// (R10) If isOnDevice() is true, arenas have queues. start and wait then enqueue marks on the
+//      rank's compute stream. Rules R1 and R2 hold for the commands before and after these marks on
+//      the stream. The host waits only until the other ranks have called start.
 //
 // runtime/test/collectives/ConformanceTest.cpp checks these rules on every backend.
 //
@@ -63,15 +66,15 @@ struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
   DType dtype;
-  uint64_t count;             ///< elements of a source (reduce_scatter: of a target)
-  uint32_t root;              ///< index of the sending member in its group
-  std::vector<uint32_t> axes; ///< axes of the groups (Mesh::group)
-  uint32_t id;                ///< index in its program, for messages
-  std::string label, unit;    ///< for messages
+  uint64_t count;             ///< elements of a source, or of a target of a reduce_scatter
+  uint32_t root;              ///< index in the group of the member that broadcasts
+  std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
+  uint32_t id;                ///< index in the program, for messages
+  std::string label, unit;    ///< label and unit of the command, for messages
 };
 
-/// A rank's arena. `descriptor` refers to the arena's memory if other processes can map it, else it
-/// is -1. If the arena is on a GPU, `queue` has the streams that access it.
+/// A rank's arena. `descriptor` is the file descriptor of memory that other processes can map, or
+/// -1. If the arena is on a GPU, `queue` has the streams that access the arena.
 struct ArenaMemory {
   std::byte *base = nullptr;
   uint64_t bytes = 0;
@@ -99,88 +102,90 @@ public:
   bool isRoot() const { return localRange.first == 0; }
   virtual uint32_t processes() const = 0;
   virtual const char *name() const = 0;
-  /// Returns a longer name: the transport or library and its version.
+  /// Returns a text with the transport, or with the library and its version.
   virtual const char *text() const { return name(); }
   Watchdog &getWatchdog() { return *watchdog; }
   const std::shared_ptr<Watchdog> &shareWatchdog() const { return watchdog; }
 
   //===- Set-up -----------------------------------------------------------===//
 
-  /// Adds a collective and returns its index: 0, 1, ...
+  /// Adds a collective. Returns its index, which counts from 0.
   uint32_t add(CollectiveKey key);
   const CollectiveKey &getKey(uint32_t collective) const { return collectives[collective].key; }
   uint64_t numCollectives() const { return collectives.size(); }
-  /// Plants a fault: sums of `collective` omit the contribution of `rank`.
+  /// Plants a fault for tests: sums of `collective` omit the contribution of `rank`.
   void dropContribution(uint32_t collective, uint32_t rank) {
     collectives[collective].dropped = rank;
   }
   /// Returns true if arenas must be in memory that other processes can map.
   virtual bool needsSharedArenas() const { return false; }
   virtual void registerArena(uint32_t rank, const ArenaMemory &memory) = 0;
-  /// Releases the arenas. No collective may follow. A second call does nothing.
+  /// Releases the arenas. No collective may be started afterwards. A second call does nothing.
   virtual void releaseArenas() {}
-  /// Connects to all other processes and compares the collectives with theirs. Throws Error, which
-  /// names the missing ranks.
+  /// Connects to all other processes and checks that they have added equal collectives. Throws
+  /// Error; its message names missing ranks.
   virtual void connect() = 0;
 
   //===- Collectives ------------------------------------------------------===//
 
   void start(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target);
-  /// Announces that the next two collectives that `rank` starts form one launch. The rank starts
-  /// both before it waits for anything.
+  /// Announces that the next two collectives that `rank` starts form one launch. The rank must
+  /// start both before it waits for any collective.
   virtual void joinNext(uint32_t /*rank*/) {}
-  /// Waits for a collective. `pool` holds the rank's threads, which may be used to copy bytes.
-  /// Throws Error or Abandoned, see (R8).
+  /// Waits for a collective. The threads of `pool` may be used for copies and sums. Throws Error or
+  /// Abandoned as described in (R8).
   void wait(uint32_t collective, uint32_t rank, WorkerPool &pool);
-  /// Returns true if a thread other than the starting one may wait (R9).
+  /// Returns true if a thread may wait for a collective that another thread has started (R9).
   virtual bool allowsTransferWorkers() const { return true; }
   /// Returns true if collectives run on the rank's streams (R10).
   virtual bool isOnDevice() const { return false; }
-  /// Returns the time span of a collective on the rank's streams, if its queue has a timeline. The
-  /// rank must have waited for the collective.
+  /// Returns the time stamps of a collective on the rank's streams, if the queue of its arena has a
+  /// timeline. The rank must have waited for the collective.
   virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
-  /// Returns the GPU of the first rank here. Later ranks take the next GPUs, cyclically.
+  /// Returns the index of the GPU of the first rank here. Later ranks use the next GPUs,
+  /// cyclically.
   virtual uint32_t firstDevice() const { return 0; }
-  /// Returns the bytes that the first rank here exchanged, by collective kind. A completed
-  /// collective counts the larger of its source and target.
+  /// Returns the numbers of bytes that the first rank here has exchanged, by type of collective. A
+  /// completed collective counts the larger of its source and target.
   const uint64_t *exchangedBytes() const { return exchanged; }
-  /// Adds `times` times `bytes`, by kind, for collectives that are executed without start and wait.
+  /// Adds `times` times `bytes` to exchangedBytes(), for collectives that a CUDA graph executes.
   void countExchanged(const uint64_t (&bytes)[4], int64_t times);
-  /// Returns the bytes that each rank would send in a ring algorithm: the collective's bytes times
-  /// (n - 1) / n, and twice that for an all_reduce.
+  /// Returns the number of bytes that each rank would send in a ring algorithm: the larger of
+  /// source and target times (n - 1) / n for n members, and twice this number for an all_reduce.
   uint64_t wireBytes(uint32_t collective) const;
 
   //===- Between programs, by one thread per process. Defaults: one process ----------------===//
 
-  /// Gathers `mine` of every process into `all`, in the order of ranks. `all` holds processes()
-  /// times `bytes`; `bytes` is at most exchangeLimit. Allocates no memory.
+  /// Gathers the `bytes` bytes `mine` of every process into `all`, in the order of ranks. `bytes`
+  /// is at most exchangeLimit. Allocates no memory.
   virtual void exchange(const void *mine, size_t bytes, void *all);
   static constexpr size_t exchangeLimit = 8192;
   void barrier() { exchange(nullptr, 0, nullptr); }
-  /// Copies `bytes` at `data` in the process of `rank` to `into` in the process of rank 0. All
-  /// processes must call it; only these two use `data` and `into`.
+  /// Copies `bytes` bytes from `data` in the process of `rank` to `into` in the process of rank 0.
+  /// All processes must call collect(), but only these two processes use `data` and `into`.
   virtual void collect(uint32_t rank, const void *data, size_t bytes, void *into);
-  /// Leaves the run in an orderly way: the later end of this process is not a failure.
+  /// Leaves the run. After leave(), the end of this process is not a failure.
   virtual void leave() { barrier(); }
 
   //===- Failure ----------------------------------------------------------===//
 
-  /// Ends all waits of at least this process with Abandoned. Any thread may call it, and
-  /// repeatedly. `status` is the status that this process will end with.
+  /// Makes all waits of this process throw Abandoned, and in some backends those of other
+  /// processes. Any thread may call abort(), also several times. `status` is the status with which
+  /// this process will end.
   virtual void abort(fsdprt_status status) { watchdog->fail(status); }
-  /// Returns the error that a rank throws if another rank has failed. Under an MPI launcher the
-  /// error has the status of the failed rank, because the launcher returns the exit code of the
-  /// first process that ends.
+  /// Returns the error that a rank throws if another rank has failed. Over MPI, the error has the
+  /// status of the failed rank, because an MPI launcher returns the exit code of the first process
+  /// that ends.
   virtual Abandoned abandoned() const { return Abandoned(); }
-  /// Checks for an error of a library or peer that no wait has reported yet. Throws Error or
-  /// Abandoned.
+  /// Throws Error or Abandoned if a library has reported an error, or if another rank has failed.
   virtual void poll() {
     if (watchdog->hasFailed())
       throw abandoned();
   }
   /// Returns text such as "collective 42 (all_gather 'h.0 gather', unit 'h.0')".
   std::string describe(uint32_t collective) const;
-  /// Returns a rank's position in its program and its last started collective, for messages.
+  /// Returns the position of a rank in its program, and the collective that it started last, as
+  /// text.
   std::string describeProgress(uint32_t rank) const;
 
 protected:
@@ -191,27 +196,26 @@ protected:
                      std::byte *target) = 0;
   virtual void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) = 0;
 
-  /// The groups over some axes. Both vectors are indexed by rank.
   struct Groups {
     std::vector<uint32_t> axes;
-    std::vector<std::vector<uint32_t>> members; ///< ranks of the rank's group, in order
-    std::vector<uint32_t> index;                ///< the rank's index in that group
+    std::vector<std::vector<uint32_t>> members; ///< by rank: the ranks of its group, in order
+    std::vector<uint32_t> index;                ///< by rank: its index in its group
   };
   struct Collective {
     CollectiveKey key;
     const Groups *groups;
-    uint32_t dropped = UINT32_MAX; ///< rank whose contribution is omitted; UINT32_MAX: none
+    uint32_t dropped = UINT32_MAX; ///< rank whose contribution is omitted, or UINT32_MAX
   };
   const std::vector<uint32_t> &membersOf(uint32_t collective, uint32_t rank) const {
     return collectives[collective].groups->members[rank];
   }
-  /// Throws Error for a wait whose progress timeout has expired.
+  /// Throws Error for a wait of `rank` whose progress timeout has expired.
   [[noreturn]] void reportMissing(uint32_t collective, uint32_t rank,
                                   const std::vector<uint32_t> &missing) const;
 
   Mesh mesh;
   LocalRanks localRange;
-  std::shared_ptr<Watchdog> watchdog; // may be shared with another communicator
+  std::shared_ptr<Watchdog> watchdog; ///< may be shared with another communicator
   std::vector<Collective> collectives;
 
 private:

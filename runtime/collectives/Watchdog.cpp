@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Text for messages, and the flight record (JSON):
+// Builds texts for messages, and the flight record in JSON:
 //
 //     {"reason": ..., "ranks": [{"rank": 0, "at": ...,
 //         "collectives": [{"what", "run", "began_ms_ago", "took_ms"}, ...]}, ...]}
 //
-// Collectives are listed in the order of their starts. One that is in flight has no "took_ms".
+// Collectives are listed in the order of their starts. A collective in flight has no "took_ms".
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,8 +62,8 @@ void Watchdog::beginCollective(uint32_t rank, uint32_t collective) {
   progress.numRecords.store(number + 1, std::memory_order_release);
 }
 
-/// Sets the end time of the rank's last record of `collective`. The search goes backwards, because
-/// only a few collectives are in flight at once.
+/// Sets the end time of the last record of `collective`. Searches from the newest record on,
+/// because only a few collectives are in flight at once.
 void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   if (!meets)
     return;
@@ -78,7 +78,6 @@ void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   }
 }
 
-/// Returns the text as a JSON string.
 static std::string quoted(const std::string &text) {
   std::string result = "\"";
   for (char c : text) {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every rank increments a heartbeat with each command and records its current command. A waiting
-// rank restarts its progress timeout whenever a rank that it waits for has a new heartbeat. So it
-// waits for a slow rank, and reports a rank that hangs.
+// Every rank increments its heartbeat with each command, and records the command. A waiting rank
+// restarts its progress timeout whenever the heartbeat of an awaited rank changes. The timeout thus
+// does not expire for a slow rank, but for a rank that hangs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,22 +22,22 @@
 
 namespace fsdprt {
 
-/// A collective that a rank has started. Times are in nanoseconds of the machine's monotonic clock.
-/// `end` is 0 while the collective is in flight.
+/// A collective that a rank has started. Times are in nanoseconds of CLOCK_MONOTONIC. `end` is 0
+/// while the collective is in flight.
 struct CollectiveRecord {
   std::atomic<uint64_t> begin{0}, end{0};
-  std::atomic<uint64_t> number{0}, program{0}; // run and program, as in RankProgress
-  std::atomic<uint32_t> collective{0};         // index + 1
+  std::atomic<uint64_t> number{0}, program{0}; ///< as in RankProgress
+  std::atomic<uint32_t> collective{0};         ///< index of the collective + 1
 };
 
-/// Progress of a rank. Strings are stored as offsets from the watchdog's `stringBase`, so that
-/// processes which have the same artifact at other addresses can read them.
+/// Progress of a rank. Strings are stored as offsets from `stringBase` of the watchdog. Processes
+/// that have mapped the same artifact at another address can thus read the strings.
 struct alignas(64) RankProgress {
   std::atomic<uint64_t> beats{0};
-  std::atomic<uint64_t> label{0}, program{0};      // offset + 1; 0: none
-  std::atomic<uint64_t> number{0};                 // index of the program's run
-  std::atomic<uint32_t> command{0}, collective{0}; // collective: index + 1; 0: none
-  static constexpr uint64_t recorded = 64;         // size of `recorder`, a ring buffer
+  std::atomic<uint64_t> label{0}, program{0};      ///< offset of the string + 1, or 0
+  std::atomic<uint64_t> number{0};                 ///< number of the run of the program
+  std::atomic<uint32_t> command{0}, collective{0}; ///< `collective` is an index + 1, or 0
+  static constexpr uint64_t recorded = 64;         ///< size of the ring buffer `recorder`
   std::atomic<uint64_t> numRecords{0};
   CollectiveRecord recorder[recorded];
 };
@@ -48,21 +48,23 @@ public:
       : own(new RankProgress[ranks]), ownFlag(new std::atomic<uint32_t>(0)),
         progressBase(reinterpret_cast<char *>(own.get())), flag(ownFlag.get()), ranks(ranks),
         timeout(timeoutSeconds) {}
-  /// Uses memory that other processes may share. There is one RankProgress every `stride` bytes.
+  /// Uses memory that may be shared with other processes. The RankProgress of rank r is at
+  /// `progressBase` + r * `stride` bytes.
   Watchdog(RankProgress *progressBase, size_t stride, std::atomic<uint32_t> *flag, uint32_t ranks,
            double timeoutSeconds)
       : progressBase(reinterpret_cast<char *>(progressBase)), stride(stride), flag(flag),
         ranks(ranks), timeout(timeoutSeconds) {}
-  /// Returns a watchdog for a program that one rank runs alone while others may wait for that rank.
-  /// Its heartbeats count as the rank's; its collectives are not recorded.
+  /// Returns a watchdog for a program that one process runs alone while other ranks may wait for
+  /// its rank `rank`. Heartbeats of the program count as heartbeats of `rank`. Its collectives are
+  /// not recorded.
   std::unique_ptr<Watchdog> alone(uint32_t rank) const {
     auto watchdog = std::make_unique<Watchdog>(&progressAt(rank), stride, flag, 1, timeout);
     watchdog->meets = false;
     return watchdog;
   }
 
-  /// Sets the address that stored strings are relative to (default 0). Labels and program names
-  /// must live as long as the watchdog.
+  /// Sets the address to which the offsets of strings are relative. Labels and program names must
+  /// live as long as the watchdog.
   void setStringBase(const void *address) { stringBase = reinterpret_cast<uint64_t>(address); }
 
   void beginRun(uint32_t rank, const char *program, uint64_t number) {
@@ -84,14 +86,14 @@ public:
     return progressAt(rank).beats.load(std::memory_order_relaxed);
   }
 
-  /// Returns text such as "rank 2 (last seen in step 3 at command 12, 'h.0 mlp')".
+  /// Returns a text such as "rank 2 (last seen in step 3 at command 12, 'h.0 mlp')".
   std::string describeProgress(uint32_t rank) const;
-  /// Returns the index of the rank's last started collective, or UINT32_MAX if there is none.
+  /// Returns the index of the collective that a rank started last, or UINT32_MAX if there is none.
   uint32_t lastCollective(uint32_t rank) const {
     return progressAt(rank).collective.load(std::memory_order_relaxed) - 1;
   }
 
-  /// Returns a rank's progress, for code that transfers it between processes.
+  /// Returns the progress of a rank, for code that sends it to other processes.
   RankProgress &progressOf(uint32_t rank) const { return progressAt(rank); }
   uint64_t offsetOf(const char *word) const {
     return word && *word ? reinterpret_cast<uint64_t>(word) - stringBase + 1 : 0;
@@ -99,21 +101,21 @@ public:
   const char *stringAt(uint64_t place) const {
     return place ? reinterpret_cast<const char *>(place - 1 + stringBase) : "";
   }
-  /// Returns the flight record, as JSON: the last collectives of all ranks. `describe` returns the
-  /// text of the collective with a given index.
+  /// Returns the flight record, which is JSON with the last collectives of all ranks. `describe`
+  /// returns a text for the index of a collective.
   std::string record(const std::string &reason,
                      const std::function<std::string(uint32_t)> &describe) const;
 
-  /// Counts how often a wait of this process saw progress of the ranks it waits for. The counter is
-  /// not visible to other processes, because waiting is not progress.
+  /// Counts how often waits of this process have observed progress of awaited ranks. Other
+  /// processes do not see this counter, because a rank that only waits makes no progress.
   void countProgress() const { renewals.fetch_add(1, std::memory_order_relaxed); }
   uint64_t progressRenewals() const { return renewals.load(std::memory_order_relaxed); }
 
   double timeoutSeconds() const { return timeout; }
   uint32_t size() const { return ranks; }
 
-  /// Sets the failure flag, which ends the waits of other ranks. `status` is the status of the
-  /// first failed rank, if known. Later calls do not change the flag.
+  /// Sets the failure flag, which ends the waits of other ranks. `status` is the status of the rank
+  /// that failed first, if it is known. Later calls do not change the flag.
   void fail(uint32_t status = FSDPRT_ABANDONED) {
     uint32_t none = 0;
     flag->compare_exchange_strong(none, status, std::memory_order_acq_rel);
@@ -147,7 +149,6 @@ public:
       : Error(status, "stopped because another rank failed") {}
 };
 
-/// The progress timeout of one wait.
 class ProgressTimeout {
 public:
   explicit ProgressTimeout(const Watchdog &watchdog)

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The text has lines "name=value"; a tab and a detail may follow the value. Ranks exchange the text
-// when they connect, before they allocate memory. It has the artifact, versions, mesh, processor,
-// and the options and file contents that must be equal.
+// An agreement is a text with lines "name=value"; a tab and a detail may follow the value. The
+// values are hashes of the artifact, versions, the mesh, features of the processor, options and
+// hashes of input files. Ranks exchange agreements when they connect, before they allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ public:
   /// Largest size of the text in bytes.
   static constexpr size_t limit = 6000;
 
-  /// Adds a line. `detail`, such as the path of a file, is for messages and not compared; only the
-  /// end of a long detail is kept. Throws Error if the text exceeds `limit`.
+  /// Adds a line. `detail`, such as the path of a file, is used in messages and not compared. Only
+  /// the end of a long detail is kept. Throws Error if the text exceeds `limit`.
   void add(const std::string &name, const std::string &value, const std::string &detail = "");
   const std::string &text() const { return lines; }
 
@@ -32,8 +32,8 @@ private:
   std::string lines;
 };
 
-/// Throws Error at the first line in which a rank differs from rank 0, and names both values.
-/// `texts` holds the texts of all ranks.
+/// Throws Error with both values of the first line in which a rank differs from rank 0. `texts` has
+/// the agreements of all ranks.
 void compareAgreements(const std::vector<std::string> &texts);
 
 } // namespace fsdprt

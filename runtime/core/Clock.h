@@ -12,7 +12,7 @@
 
 namespace fsdprt {
 
-/// Returns nanoseconds of the machine's monotonic clock.
+/// Returns the time of CLOCK_MONOTONIC in nanoseconds.
 inline uint64_t monotonicNanoseconds() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sizes, names and conversions of element types. Narrowing rounds to nearest, ties to even.
+// Defines sizes, names and conversions of element types. Conversions round to nearest, ties to
+// even.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,7 @@ inline uint16_t f32ToBf16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  uint32_t quiet = bits >> 16 | 0x40; // a NaN keeps its sign and payload
+  uint32_t quiet = bits >> 16 | 0x40; // A NaN keeps its sign and the upper bits of its payload.
   return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
@@ -63,7 +64,7 @@ Integer loadInteger(const void *from) {
   return value;
 }
 
-/// Returns one element as f64, which is exact except for integers beyond 2^53.
+/// Returns one element as f64. The result is exact, except for integers of more than 53 bits.
 inline double loadElement(DType type, const void *from) {
   switch (type) {
   case DType::f64: {
@@ -96,7 +97,7 @@ inline double loadElement(DType type, const void *from) {
   return 0;
 }
 
-/// Stores `value`, a whole number that `Integer` can hold.
+/// Stores `value`, which must be a whole number that `Integer` can represent.
 template <typename Integer>
 void storeInteger(double value, void *to) {
   Integer narrow = static_cast<Integer>(value);
@@ -115,8 +116,8 @@ inline bool isHeldBy(DType type, double value) {
          value == static_cast<double>(static_cast<int64_t>(value));
 }
 
-/// Stores `value` as one element. Types narrower than f32 are rounded from f32, so that a parameter
-/// equals its rounded f32 master. For an integer type, `value` must be representable in it.
+/// Stores `value` as one element. For f16 and bf16, `value` is first rounded to f32, so that a
+/// parameter equals its rounded f32 master. An integer type must be able to represent `value`.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
   case DType::f64:

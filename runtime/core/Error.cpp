@@ -1,7 +1,6 @@
 //===- Error.cpp - Errors and their messages --------------------*- C++ -*-===//
-//
-// Formats messages.
-//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions. See LICENSE for licence
+// information. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #include "core/Error.h"

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime's only exception type. The C interface turns it into a status and a message.
+// Error is the base class of all exceptions of the runtime. The C interface turns an Error into a
+// status and a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,25 +27,25 @@ public:
   std::string message;
 };
 
-/// Returns the status of a failure that another process reported: `reported` if a process can end
-/// with that status, else FSDPRT_FAILED. So a corrupt message never counts as success.
+/// Returns `reported`, the status of a failure that another process has sent, if it is the status
+/// of a failure. Otherwise returns FSDPRT_FAILED, so that a corrupt message never means success.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
 }
 
-/// Formats like printf and returns the text.
+/// Formats like printf() and returns the text.
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
-/// Throw Error with the status FSDPRT_BAD_INPUT or FSDPRT_FAILED.
+/// badInput() throws Error with the status FSDPRT_BAD_INPUT, and failed() with FSDPRT_FAILED.
 [[noreturn]] void badInput(const char *text, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void failed(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
 /// Returns a size such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 
-/// Returns a name from a file for use in a message. Control characters become '?', and text after
-/// 120 bytes is cut off.
+/// Returns a text from a file for use in a message. Control characters become '?', and only the
+/// first 120 bytes are kept.
 std::string printable(const char *text, size_t size);
 inline std::string printable(const std::string &text) {
   return printable(text.data(), text.size());

@@ -12,8 +12,8 @@
 //     published? no                   event.notify(): ++counter, wake if any sleep
 //     event.sleep(seen, limit)
 //
-// A waiter spins for a few microseconds first, unless the process has more threads than the machine
-// has cores. A SharedFutexEvent may lie in memory that processes share.
+// Before it sleeps, a waiter spins for some microseconds, unless the process has more threads than
+// the machine has cores. A SharedFutexEvent may lie in memory that processes share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ public:
       syscall(SYS_futex, &counter, FUTEX_WAKE | flag, INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Sleeps until notify() is called after `seen` was read, but at most for `milliseconds`. May
-  /// return early.
+  /// Sleeps until the counter differs from `seen`, but at most for `milliseconds`. May return
+  /// early.
   void sleep(uint32_t seen, uint32_t milliseconds) {
     timespec limit = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
     sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -65,8 +65,8 @@ inline void pauseBriefly() {
 #endif
 }
 
-/// Returns how often a waiter tests its condition before it sleeps. `threads` threads compete for
-/// cores.
+/// Returns how often a waiter tests its condition before it sleeps, if `threads` threads compete
+/// for the cores of the machine.
 uint32_t spinsFor(uint32_t threads);
 
 /// Waits until `ready` returns true. Calls `idle` about every `milliseconds` while it waits.
@@ -88,7 +88,6 @@ void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready
   }
 }
 
-/// Returns seconds of the machine's monotonic clock.
 inline double monotonicSeconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -13,9 +13,8 @@
 
 namespace fsdprt {
 
-/// Returns the hash of `size` bytes as 64 hexadecimal digits.
+/// Returns the SHA-256 of `size` bytes as 64 hexadecimal digits.
 std::string sha256Text(const void *data, size_t size);
-/// Returns a computed hash as 64 hexadecimal digits.
 std::string hexText(const uint8_t (&digest)[32]);
 
 } // namespace fsdprt

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Block i / 2 of the parameter's Philox stream yields elements i and i + 1 (i even): two uniform
-// numbers, or two normal numbers by the Box-Muller transform. They are computed in f64 and then
-// rounded.
+// Block k of the parameter's Philox stream yields elements 2k and 2k + 1: two uniform numbers, or
+// two normal numbers by the Box-Muller transform. The numbers are computed in f64 and then rounded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@ static void pairOf(const Distribution &distribution, const PhiloxBlock &block, d
     pair[1] = distribution.a + (distribution.b - distribution.a) * v;
     return;
   }
-  double radius = std::sqrt(-2.0 * std::log(u + 0x1p-53)); // the argument of log is in (0, 1]
+  double radius = std::sqrt(-2.0 * std::log(u + 0x1p-53)); // The argument of log() is in (0, 1].
   double angle = 6.283185307179586 * v;
   pair[0] = distribution.a + distribution.b * (radius * std::cos(angle));
   pair[1] = distribution.a + distribution.b * (radius * std::sin(angle));

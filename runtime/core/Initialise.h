@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Element i of a parameter depends only on the seed, the parameter's name and i. If the artifact
-// stores values of the parameter, it is element i of these values.
+// Element i of a parameter depends only on the seed, the name of the parameter, and i. If the
+// artifact stores values of the parameter, element i is element i of these values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,26 +16,26 @@
 
 namespace fsdprt {
 
-/// Distribution by kind: constant a; normal with mean a and standard deviation b; uniform in [a,
-/// b).
+/// A distribution of initial values. Depending on `kind`, it is the constant `a`, a normal
+/// distribution with mean `a` and standard deviation `b`, or a uniform distribution in [a, b).
 struct Distribution {
   fb::InitKind kind;
   double a, b;
 };
 
-/// Writes elements [first, first + count) of a parameter, as `type`. `stream` is streamOf() of the
-/// parameter's name.
+/// Writes elements [first, first + count) of a parameter to `to`, as `type`. `stream` is the result
+/// of streamOf() for the name of the parameter.
 void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
                    uint64_t count, DType type, void *to);
 
-/// Values of a parameter in the artifact: all elements, or one value for all elements (`same`).
+/// Values of a parameter in the artifact. If `same` is true, `data` has one value for all elements.
 struct StoredValues {
   const std::byte *data;
   DType type;
   bool same;
 };
 
-/// Writes elements [first, first + count) of the stored values, converted to `type`.
+/// Writes elements [first, first + count) of the stored values to `to`, converted to `type`.
 void storedValues(const StoredValues &values, uint64_t first, uint64_t count, DType type, void *to);
 
 } // namespace fsdprt

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// /proc/self/cgroup names this process's control group. The line is "0::/a/b" in the unified
+// /proc/self/cgroup names the control group of this process. Its line is "0::/a/b" in the unified
 // hierarchy (version 2), and "4:memory:/a/b" in the hierarchy of the memory controller (version 1).
-// Each group from there to the root may have a limit. The memory that a group leaves is its limit
-// minus its usage. Cached files do not count as usage, because the kernel evicts them first. In a
-// container the path may be one of the host. So groups that do not exist are skipped; the root that
-// the container sees is its own group.
+// The group and each of its parent groups may have a limit. The memory that a group leaves is its
+// limit minus its usage. Cached files do not count as usage, because the kernel can evict them. In
+// a container, the path may be valid only on the host. Groups that do not exist are therefore
+// skipped; the root group, which is always checked, is then the group of the container.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@
 
 using namespace fsdprt;
 
-/// Reads the first number after `key` at the beginning of a line. Returns false if there is no such
-/// number.
+/// Reads the number that follows `key` in the first line of a file that begins with `key` and a
+/// number. Returns false if there is no such line.
 static bool readNumber(const std::string &path, const char *key, uint64_t &value) {
   std::FILE *file = std::fopen(path.c_str(), "re");
   if (!file)
@@ -41,10 +41,10 @@ static bool readNumber(const std::string &path, const char *key, uint64_t &value
 }
 
 namespace {
-/// File names and keys of one version of control groups.
+/// Names of files of one version of control groups, and keys in the file memory.stat.
 struct Hierarchy {
   const char *mount, *limit, *usage;
-  const char *cached[2]; // keys of memory.stat
+  const char *cached[2]; ///< keys in memory.stat of the sizes of cached files
 };
 } // namespace
 
@@ -55,13 +55,13 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
-/// If the group has a limit, lowers `least` to the memory that the group leaves.
+/// If `group` has a limit and leaves less memory than `least`, sets `least` to what it leaves.
 static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
                      MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";
   uint64_t limit, used, cached = 0, bytes;
   if (!readNumber(folder + names.limit, "", limit) || !readNumber(folder + names.usage, "", used))
-    return; // there is no such group, or no limit ("max")
+    return; // The group does not exist, or its limit is "max".
   for (const char *key : names.cached)
     cached += readNumber(folder + "memory.stat", key, bytes) ? bytes : 0;
   used -= std::min(used, cached);
@@ -72,8 +72,8 @@ static void consider(const Hierarchy &names, const std::string &root, const std:
                     names.limit, bytesText(limit).c_str())};
 }
 
-/// Sets `group` from a line "4:memory:/a/b" of /proc/self/cgroup. Returns the hierarchy of the
-/// line, or null if it does not limit memory.
+/// Sets `group` to the path in a line of /proc/self/cgroup such as "4:memory:/a/b". Returns the
+/// hierarchy of the line, or null if that hierarchy does not limit memory.
 static const Hierarchy *hierarchyOf(const std::string &line, std::string &group) {
   size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == std::string::npos || second == std::string::npos)
@@ -89,7 +89,7 @@ static void considerGroups(const std::string &root, MemoryLeft &least) {
   std::FILE *file = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
   if (!file)
     return;
-  char text[4608]; // space for a path and the names of controllers
+  char text[4608]; // A line has a path and the names of controllers.
   while (std::fgets(text, sizeof text, file)) {
     std::string line(text, std::strcspn(text, "\n")), group;
     const Hierarchy *names = hierarchyOf(line, group);
@@ -131,7 +131,7 @@ uint64_t fsdprt::threadStackBytes() {
   return known ? limit.rlim_cur : uint64_t(8) << 20;
 }
 
-/// Returns the value of a line of /proc/self/status in bytes, or 0 if there is no such line.
+/// Returns in bytes the value in line `name` of /proc/self/status, or 0 if there is no such line.
 /// Allocates no memory.
 static uint64_t readStatus(const char *name) {
   char text[4096];

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Limits of the memory that a process can still allocate: free memory of the machine, limits of its
-// control group and of all parent groups, and its limit of address space. A run that exceeds a
-// limit is refused before it allocates, because the kernel would kill its processes later.
+// Reads how much memory a process can still allocate: the free memory of the machine, the limits of
+// the process's control group and of its parent groups, and the limit of address space. A run that
+// exceeds a limit fails before it allocates memory, because the kernel would kill it later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,26 +19,27 @@
 namespace fsdprt {
 
 struct MemoryLeft {
-  uint64_t bytes;   ///< UINT64_MAX: unknown
-  std::string says; ///< "the machine has", "the control group /a/b (memory.max of 1.0 GiB) leaves"
+  uint64_t bytes;   ///< UINT64_MAX if unknown
+  std::string says; ///< text such as "the machine has" or "the control group /a/b (...) leaves"
 };
 
-/// Returns the smallest of the machine's free memory and the memory that each control group leaves.
-/// System files are read below `root`.
+/// Returns the minimum of the machine's free memory and of the memory that each control group
+/// leaves. Reads system files in the folder `root`.
 MemoryLeft memoryLeft(const std::string &root = "");
 
-/// Returns the bytes that this process may still map (RLIMIT_AS), or UINT64_MAX without a limit.
+/// Returns how many bytes this process may still map (RLIMIT_AS), or UINT64_MAX if there is no
+/// limit.
 uint64_t addressSpaceLeft();
-/// Returns the bytes of address space that a new thread's stack takes.
+/// Returns how many bytes of address space the stack of a new thread uses.
 uint64_t threadStackBytes();
 
-/// Returns the bytes that this process has mapped privately and writable (VmData), or 0 if unknown:
-/// heap, thread stacks, and arenas that are not shared with other processes. The number does not
-/// depend on which pages are resident. Allocates no memory.
+/// Returns how many bytes this process has in private writable mappings (VmData), or 0 if unknown.
+/// They are the heap, thread stacks and arenas that are not shared with other processes. Pages
+/// count even if they are not resident. Allocates no memory.
 uint64_t privateBytes();
 
-/// Returns the peak resident bytes of this process since its program began (VmHWM), or 0 if
-/// unknown. Memory from before an `exec` does not count.
+/// Returns the largest number of resident bytes of this process since its last exec() (VmHWM), or 0
+/// if unknown.
 uint64_t peakResidentBytes();
 
 } // namespace fsdprt

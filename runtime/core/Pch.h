@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Headers of the C++ library that most files of the runtime include. The build includes this file;
-// no source does.
+// Includes headers of the C++ library that many files of the runtime use. The build precompiles
+// this file and adds it to sources; no source includes it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Philox4x32-10 (Salmon et al., SC 2011): four words of a 128-bit counter under a 64-bit key. Any
-// number can be computed without its predecessors. So every rank generates its own shard of a
-// parameter, and values do not depend on the layout.
+// Philox4x32-10 (Salmon et al., SC 2011) computes four random words from a 128-bit counter and a
+// 64-bit key. Any number can be computed without its predecessors. Every rank can therefore
+// generate its own shard of a parameter, and values do not depend on the sharding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ inline PhiloxBlock philox(PhiloxBlock counter, uint64_t key) {
   return counter;
 }
 
-/// Returns block `index` of the stream `stream` under `seed`.
+/// Returns block `index` of the stream `stream` for the seed `seed`.
 inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
   return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
                  static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)},
@@ -42,7 +42,7 @@ inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
 inline uint64_t firstWord(const PhiloxBlock &block) { return uint64_t(block[1]) << 32 | block[0]; }
 inline uint64_t secondWord(const PhiloxBlock &block) { return uint64_t(block[3]) << 32 | block[2]; }
 
-/// Returns the stream of a name, which is the name's FNV-1a hash.
+/// Returns the number of the stream for a name: the FNV-1a hash of the name.
 inline uint64_t streamOf(const char *name) {
   uint64_t hash = 0xcbf29ce484222325;
   for (; *name; ++name)
@@ -50,12 +50,12 @@ inline uint64_t streamOf(const char *name) {
   return hash;
 }
 
-/// Maps 64 random bits to [0, limit), limit > 0.
+/// Maps 64 random bits to an integer in [0, limit). `limit` must be positive.
 inline uint64_t below(uint64_t limit, uint64_t bits) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(bits) * limit >> 64);
 }
 
-/// Maps 64 random bits to [0, 1).
+/// Maps 64 random bits to a number in [0, 1).
 inline double unitInterval(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 } // namespace fsdprt

@@ -11,18 +11,18 @@
 
 namespace fsdprt {
 
-/// A library loaded by dlopen. It is never unloaded, because it may have threads.
+/// A library that is loaded by dlopen(). It is never unloaded, because it may have threads.
 class SharedLibrary {
 public:
-  /// Opens the path in the environment variable `variable`; if the variable is not set, opens
-  /// `usual`, else `orElse`. Throws Error if no library is found; the message says that `user`
-  /// needs `what`.
+  /// Opens the library whose path is the value of the environment variable `variable`. If the
+  /// variable is not set, opens `usual` or, if this fails, `orElse`. Throws Error if no library can
+  /// be opened; the message says that `user` needs `what`.
   SharedLibrary(const char *user, const char *what, const char *variable, const char *usual,
                 const char *orElse = nullptr);
   const std::string &getPath() const { return path; }
 
-  /// Sets `function` to the symbol `name`. If the symbol is missing, throws Error if `isNeeded`,
-  /// else sets null.
+  /// Sets `function` to the address of the symbol `name`. If the symbol is missing, throws Error if
+  /// `isNeeded` is true, and otherwise sets `function` to null.
   template <typename Function>
   void find(const char *name, bool isNeeded, Function &function) const {
     function = reinterpret_cast<Function>(symbol(name, isNeeded));

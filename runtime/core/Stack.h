@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A code path that first runs in step 1000, such as a longer wait, must not allocate stack memory.
-// So the stack is allocated in advance.
+// Steps must not allocate memory. A code path that is rare, such as a long wait, may need more
+// stack in a late step than in the first one. The memory of the stack is therefore allocated in
+// advance.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,12 +17,12 @@
 
 namespace fsdprt {
 
-/// Makes the kernel allocate the first 64 KiB of the calling thread's stack.
+/// Makes the kernel allocate the next 64 KiB of the calling thread's stack.
 [[gnu::noinline]] inline void touchStack() {
   char pages[64 << 10];
   for (size_t at = 0; at < sizeof pages; at += 4096)
     pages[at] = 0;
-  asm volatile("" : : "r"(pages) : "memory"); // the compiler must not remove the writes
+  asm volatile("" : : "r"(pages) : "memory"); // keeps the compiler from removing the writes
 }
 
 } // namespace fsdprt

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// libseccomp writes the filters. A forbidden call raises SIGSYS, whose handler prints the name of
-// the call. clone3 cannot be filtered by its flags, which are in memory, so it fails with ENOSYS,
-// and the C library uses clone.
+// libseccomp builds the filters. A forbidden call raises SIGSYS, whose handler prints the name of
+// the call. A filter cannot read the flags of clone3, because they are in memory. clone3 therefore
+// fails with ENOSYS, upon which the C library calls clone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct Release {
 using Filter = std::unique_ptr<std::remove_pointer_t<scmp_filter_ctx>, Release>;
 } // namespace
 
-/// Calls that training needs of no thread once a session begins.
+/// Calls that no thread needs after a session has been created.
 static const char *const forbiddenInProcess[] = {"execve",
                                                  "execveat",
                                                  "fork",
@@ -80,7 +80,7 @@ static const char *const forbiddenInProcess[] = {"execve",
                                                  "modify_ldt",
                                                  "personality"};
 
-/// Calls that a thread makes while it runs kernels and waits for others. The others are forbidden.
+/// Calls that threads need to run kernels and to wait for other threads. All others are forbidden.
 static const char *const allowedInThread[] = {"futex",
                                               "clock_gettime",
                                               "clock_nanosleep",
@@ -108,16 +108,17 @@ static const char *const allowedInThread[] = {"futex",
 static const char *const allowedWithFile[] = {"pread64",   "pwrite64", "preadv", "pwritev",
                                               "fdatasync", "fsync",    "fstat",  "newfstatat"};
 
-/// Names of the calls by number, for the handler, which may not allocate.
+/// Names of calls by their numbers. The signal handler, which cannot allocate memory, uses them.
 static constexpr int mostCalls = 512;
 static const char *names[mostCalls];
 
 static void collectNames() {
   for (int number = 0; number < mostCalls; ++number)
-    names[number] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number); // never freed
+    names[number] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number); // is never freed
 }
 
-/// Names the call and ends the process. Other threads that make such a call wait for the end.
+/// Handler of SIGSYS. Prints the name of the call and ends the process. Further threads that make a
+/// forbidden call wait until the process ends.
 static void refuse(int, siginfo_t *info, void *) {
   static std::atomic_flag refused = ATOMIC_FLAG_INIT;
   while (refused.test_and_set())
@@ -150,14 +151,15 @@ static Filter makeFilter(uint32_t otherwise) {
   return filter;
 }
 
-/// Adds a rule for a call. Ignores calls that the processor's architecture does not have.
+/// Adds a rule for a call. Does nothing if the architecture of the processor does not have the
+/// call.
 template <typename... Comparisons>
 static void add(const Filter &filter, uint32_t action, const char *call, Comparisons... where) {
   int number = seccomp_syscall_resolve_name(call);
   if (number == __NR_SCMP_ERROR)
     return;
   int error = seccomp_rule_add(filter.get(), action, number, sizeof...(where), where...);
-  if (error != 0 && error != -EACCES) // EACCES: the action is the default
+  if (error != 0 && error != -EACCES) // EACCES means that the action is the default.
     failFilter("build", error);
 }
 
@@ -208,6 +210,7 @@ void fsdprt::restrictThread(bool usesFile) {
   for (const char *call : {"mmap", "mprotect"})
     add(filter, SCMP_ACT_ALLOW, call, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
   add(filter, SCMP_ACT_ALLOW, "mremap");
-  add(filter, SCMP_ACT_ALLOW, "write", SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)); // of the handler
+  // The handler of SIGSYS writes to stderr.
+  add(filter, SCMP_ACT_ALLOW, "write", SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO));
   load(filter);
 }

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Filters of seccomp(2) for the native code of an artifact. A forbidden call ends the process with
-// exit code 1 and a message. A filter cannot be removed.
+// Installs filters of seccomp(2) that restrict the native code of an artifact. A forbidden call
+// ends the process with exit code 1 and a message. A filter cannot be removed.
 //
-//   of the process   no new program or process, no new socket, no tracing, no executable memory
-//   of a thread      only what a kernel, its collectives and the C library's allocator need
+//     filter of the process   forbids new programs, processes, sockets, tracing, executable memory
+//     filter of a thread      permits only calls that kernels, collectives and malloc() need
 //
-// The filter of a thread does not isolate it: its code can write the memory of other threads, which
-// have the filter of the process only.
+// The filter of a thread does not isolate the thread: its code can write the memory of other
+// threads, to which only the filter of the process applies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,12 @@
 
 namespace fsdprt {
 
-/// Installs the filter of the process for all its threads, once. Throws Error if the system
-/// refuses.
+/// Installs the filter of the process for all its threads. Later calls do nothing. Throws Error if
+/// the system refuses.
 void restrictProcess();
 
-/// Installs the filter of the calling thread. `usesFile`: its rank keeps state in a file. Throws
-/// Error if the system refuses.
+/// Installs the filter of the calling thread. `usesFile` permits calls for a file of offloaded
+/// states. Throws Error if the system refuses.
 void restrictThread(bool usesFile);
 
 } // namespace fsdprt

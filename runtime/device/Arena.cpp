@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Maps 2 MiB more than the arena needs, and uses the aligned range.
+// To align an arena, maps 2 MiB more than its size, and uses an aligned range of the mapping.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ Arena::Arena(uint64_t size, Kind kind) {
     }
   }
   if (bytes >= hugePage)
-    madvise(base, bytes, MADV_HUGEPAGE); // If it fails, the arena has small pages.
+    madvise(base, bytes, MADV_HUGEPAGE); // If madvise() fails, the arena has small pages.
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)
@@ -96,7 +96,7 @@ void Arena::prefault() {
   while (result != 0 && (errno == EINTR || errno == EAGAIN));
   if (result == 0)
     return;
-  // Older kernels do not support the request and return EINVAL.
+  // Older kernels do not support MADV_POPULATE_WRITE and return EINVAL.
   if (errno != EINVAL)
     failed("cannot allocate %s of memory for a rank's arena: %s", bytesText(bytes).c_str(),
            strerror(errno));

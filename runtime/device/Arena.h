@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An arena is one anonymous mapping, 2 MiB aligned, in huge pages if the system supports them. The
-// arena's rank touches all pages before the first program, so that no page fault occurs later. An
-// arena that other processes also map has a descriptor (memfd) without a name, so that its memory
-// is freed when the last of these processes ends.
+// An arena in host memory is one anonymous mapping, aligned to 2 MiB, in huge pages if the system
+// supports them. The rank of the arena touches all pages before the first program, so that no page
+// fault occurs later. An arena that other processes map, too, is a memfd, whose memory is freed
+// when the last of these processes ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +19,19 @@
 
 namespace fsdprt {
 
-/// Allocator of memory that an arena does not map itself.
+/// Allocates memory for arenas that do not map memory themselves.
 class ArenaSource {
 public:
   enum class Place { device, host };
   virtual ~ArenaSource() = default;
-  /// Returns zeroed memory, aligned to 256 bytes. Throws Error if there is not enough.
+  /// Returns memory filled with zeros and aligned to 256 bytes. Throws Error if there is not
+  /// enough.
   virtual std::byte *allocate(uint64_t bytes, Place place) = 0;
   virtual void release(std::byte *memory, Place place) = 0;
 };
 
-/// Sizes of an arena whose end is in host memory: offsets from `hostBegin` on refer to host memory.
+/// Sizes of an arena whose first part is in device memory and whose second part is in host memory.
+/// Offsets from `hostBegin` on refer to host memory.
 struct ArenaParts {
   uint64_t deviceBytes = 0, hostBegin = 0, hostBytes = 0;
 };
@@ -38,35 +40,36 @@ class Arena {
 public:
   enum class Kind { own, shared };
 
-  /// Reserves the range. Throws Error on failure.
+  /// Maps `bytes` bytes. Throws Error on failure.
   explicit Arena(uint64_t bytes, Kind kind = Kind::own);
-  /// Allocates the device and host memory from `memory`, which must outlive the arena.
+  /// Allocates device and host memory from `memory`, which must outlive the arena.
   Arena(const ArenaParts &parts, ArenaSource &memory);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /// Allocates zeroed memory for every page. Throws Error if there is not enough memory.
+  /// Makes the kernel allocate all pages, filled with zeros. Throws Error if there is not enough
+  /// memory.
   void prefault();
   std::byte *at(uint64_t offset) const {
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
   }
   uint64_t mappedBytes() const { return bytes; }
-  /// Returns the memory's descriptor for other processes, or -1 for Kind::own.
+  /// Returns the descriptor of the memory, for other processes, or -1 for Kind::own.
   int descriptor() const { return file; }
 
 private:
   void *mapping;
   uint64_t mapped;
   std::byte *base;
-  uint64_t bytes; // a multiple of the page size
+  uint64_t bytes; ///< size, which is a multiple of the page size
   int file = -1;
-  uint64_t hostBegin = UINT64_MAX; // first offset that is in host memory
+  uint64_t hostBegin = UINT64_MAX; ///< first offset that refers to host memory
   std::byte *hostBase = nullptr;
-  ArenaSource *lent = nullptr; // allocator of the memory; null if mapped by this class
+  ArenaSource *lent = nullptr; ///< allocator of the memory, or null if this class has mapped it
 };
 
-/// Read-only mapping of the first `bytes` of another process's arena.
+/// Read-only mapping of the first `bytes` bytes of an arena of another process.
 class PeerArena {
 public:
   PeerArena(int descriptor, uint64_t bytes);

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The emulator is not part of the runtime's library. A program that links it registers a function
-// that creates emulated devices (fsdprt_register_emulator()).
+// Creates devices. The library of the runtime does not contain the emulator. A program that links
+// the emulator calls fsdprt_register_emulator(), which registers a function that creates its
+// devices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,18 +21,18 @@ enum class DeviceKind { cpu, cuda, emulated };
 
 struct DeviceOptions {
   uint32_t ranks = 1;     ///< number of ranks of this process
-  uint32_t numCopies = 0; ///< upper bound of copy numbers
-  uint32_t firstDevice =
-      0; ///< cuda: device of the first rank; later ranks take the next, cyclically
+  uint32_t numCopies = 0; ///< upper bound of the numbers of asynchronous copies
+  /// Index of the GPU of the first rank. Later ranks use the next GPUs, cyclically.
+  uint32_t firstDevice = 0;
 };
 
-/// Creates a device for each rank. `artifact` must contain code for `kind`, and outlive the devices
-/// like `layout`. Throws Error on failure, before memory is allocated for arenas.
+/// Creates a device for each rank. `artifact` must contain code for `kind`. `artifact` and `layout`
+/// must outlive the devices. Throws Error on failure. Allocates no memory for arenas.
 std::vector<std::unique_ptr<Device>> makeDevices(DeviceKind kind, const Artifact &artifact,
                                                  const fb::Layout &layout,
                                                  const DeviceOptions &options);
 
-/// Creates the emulated device of one rank. The artifact must outlive the device.
+/// Function that creates the emulated device of one rank. The artifact must outlive the device.
 using EmulatedDeviceFactory = std::unique_ptr<Device> (*)(const Artifact &artifact,
                                                           uint32_t numCopies);
 /// Sets the function that creates emulated devices. Existing sessions keep their devices.

@@ -9,12 +9,12 @@
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-// 1. A partial block is copied through a bounce buffer. A block that is partly written is read
-//    first.
-//  2. Whole blocks are copied directly if the memory is block-aligned, else through the bounce
-//     buffer.
+//  1. A partial block is copied through a bounce buffer. A block that is partly written is read
+//     first.
+//  2. Whole blocks are copied directly if the memory is block-aligned, and otherwise through the
+//     bounce buffer.
 //
-// If a file system has no direct I/O, the same steps go through the page cache.
+// If the file system does not support direct I/O, these steps use the page cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,8 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
 
 RankFile::~RankFile() { ::close(file); }
 
-/// Opens an unnamed file. If the file system has none, creates a named file and unlinks it.
+/// Opens an unnamed file. If the file system does not support this, creates a named file and
+/// unlinks it.
 void RankFile::open() {
   file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0)
@@ -94,7 +95,8 @@ void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reas
          reason ? strerror(reason) : "unexpected end of file");
 }
 
-/// One step of a copy: `bytes` at `skip` within `span` bytes of whole blocks at offset `base`.
+/// One step of a copy. It copies `bytes` bytes that begin at byte `skip` of a range of whole
+/// blocks. The range has `span` bytes and begins at offset `base` of the file.
 struct RankFile::Piece {
   uint64_t base, span, skip, bytes;
   bool bounces;
@@ -121,8 +123,8 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
   }
 }
 
-/// Fails if another program has truncated the file. Without this check, a write would extend the
-/// file again, and later reads of the gap would find zeros.
+/// Throws Error if another program has truncated the file. Without this check, a write would extend
+/// the file again, and later reads of the gap would return zeros.
 void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
   struct stat status;
   if (fstat(file, &status) != 0)

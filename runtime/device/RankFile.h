@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offloaded state is in an unnamed file, which is freed when the process ends. The file's disk
-// space is allocated at creation, so that a full disk is found before the first step.
+// Offloaded states are in an unnamed file, which is freed when the process ends. The disk space of
+// the file is allocated at its creation, so that a full disk is detected before the first step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,11 +30,10 @@ public:
   RankFile &operator=(const RankFile &) = delete;
 
   uint64_t bytes() const { return size; }
-  /// Returns true if I/O bypasses the page cache.
   bool isDirect() const { return direct; }
 
-  /// Copy a range between file and memory. Throw Error if the copy is not complete. Calls by
-  /// several threads run one after the other.
+  /// read() copies a range of the file to memory, and write() copies memory to a range of the file.
+  /// Both throw Error if they cannot copy all bytes. Any thread may call them.
   void read(uint64_t offset, void *to, uint64_t bytes);
   void write(uint64_t offset, const void *from, uint64_t bytes);
 
@@ -53,11 +52,11 @@ private:
   uint64_t size;
   int file = -1;
   bool direct = false;
-  std::mutex mutex; // protects the bounce buffer
+  std::mutex mutex; ///< protects `bounce`
   std::unique_ptr<std::byte, void (*)(void *)> bounce;
 };
 
-/// Returns $TMPDIR, or "/tmp".
+/// Returns the value of TMPDIR, or "/tmp" if TMPDIR is not set.
 std::string temporaryDirectory();
 
 } // namespace fsdprt

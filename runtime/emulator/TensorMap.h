@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A tensor map (PTX ISA, "Tensor-map") is the object of 128 bytes that cuTensorMapEncodeTiled()
-// writes. It describes a tensor and the box that an instruction copies. The driver's encoding is
-// not documented. The emulator uses an encoding of its own, with a magic number and a checksum, and
-// rejects any other. Enumerators have the same values as in cuda.h.
+// writes. A tensor map describes a tensor and the box that an instruction copies. The driver's
+// encoding is not documented. The emulator uses an encoding of its own, with a magic number and a
+// checksum, and rejects any other encoding. Enumerators have the same values as in cuda.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,7 @@ struct TensorMap {
 
 using TensorMapBytes = std::array<uint8_t, 128>;
 
-/// Encodes a tensor map. Throws an Error if the driver or the emulator does not support it.
+/// Encodes a tensor map. Throws an Error if the driver or the emulator does not support the map.
 TensorMapBytes encodeTensorMap(const TensorMap &map);
 /// Decodes a tensor map. Returns nothing if `bytes` were not written by encodeTensorMap().
 std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);

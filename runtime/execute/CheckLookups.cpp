@@ -6,15 +6,18 @@
 //
 // If lookups are checked, a program writes these slots of each rank's step block:
 //
-//   slot 10        number of ranks with a lookup out of range, equal on all ranks
-//   slot 11        1 + number of the first such lookup of this rank, or 0
-//   slot 11        1 + index of the rank's first failed lookup among all lookups, or 0
-//   slots 12 - 14  the id that this lookup read, in three parts that f32 represents exactly
-// 1. If slot 10 of the first rank here is 0, return. This costs one read of 64 bytes per run.
-// 2. Find the first rank here with a failed lookup, and exchange it with the other processes.
+//     slot 10         number of ranks with a lookup out of range, equal on all ranks
+//     slot 11         1 + index of the rank's first failed lookup in the manifest, or 0
+//     slots 12 - 14   the id that this lookup read, in three parts that f32 represents exactly
+//
+// checkLookups() does the following:
+//
+//  1. If slot 10 of the first rank of this process is 0, return. This reads 64 bytes per run.
+//  2. Find the first rank of this process with a failed lookup, and exchange it with the other
+//     processes.
 //  3. Throw an error with the location of the lookup. The error is equal in all processes.
 //
-// The block's contents are not trusted, so all values are clamped.
+// The contents of the step block are not trusted, so all values are clamped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,20 +28,19 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 namespace {
-/// The first failed lookup of one process.
 struct FailedLookup {
-  uint64_t rank = UINT64_MAX; // UINT64_MAX: none
+  uint64_t rank = UINT64_MAX; ///< UINT64_MAX if no lookup has failed
   uint64_t number = 0;
   int64_t index = 0;
 };
 } // namespace
 
-/// Returns a slot of the block as an integer, clamped to [0, most]. Returns 0 for NaN.
+/// Returns a slot of a step block as an integer, clamped to [0, most]. Returns 0 for NaN.
 static uint64_t integerIn(float slot, uint64_t most) {
   return slot > 0 ? slot < static_cast<float>(most) ? static_cast<uint64_t>(slot) : most : 0;
 }
 
-/// Returns the index in the block's slots 12 to 14.
+/// Returns the id in slots 12 to 14 of a step block.
 static int64_t lookupIndex(const float *block) {
   const float *parts = block + FSDPRT_BLOCK_LOOKUP_VALUE;
   uint64_t high = integerIn(parts[0], 0x3fffff), middle = integerIn(parts[1], 0x1fffff),
@@ -47,7 +49,7 @@ static int64_t lookupIndex(const float *block) {
 }
 
 /// Throws Error if a lookup of the last run was out of range on any rank. `first` is the first rank
-/// here. All processes must call it, because they exchange their first failed lookups.
+/// of this process. All processes must call checkLookups(), because they exchange their results.
 void Session::checkLookups(const RankGroup &group, uint32_t first) {
   float block[FSDPRT_BLOCK_SIZE];
   readBlock(first, block);

@@ -1,4 +1,7 @@
 //===- CollectiveWorker.cpp - Completes collectives on a thread -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions. See LICENSE for licence
+// information. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 
 #include "execute/CollectiveWorker.h"
 

@@ -1,4 +1,7 @@
 //===- CollectiveWorker.h - Completes collectives on a thread ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions. See LICENSE for licence
+// information. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_EXECUTE_COLLECTIVEWORKER_H
 #define FSDPRT_EXECUTE_COLLECTIVEWORKER_H
@@ -8,12 +11,12 @@
 
 namespace fsdprt {
 
-/// Completes a collective. If `bytesPerSecond` is not 0, takes at least as long as links of that
+/// Waits for a collective. If `bytesPerSecond` is not 0, takes at least as long as a link of that
 /// bandwidth would.
 void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank, WorkerPool &pool,
                  double bytesPerSecond);
 
-/// Creates the transfer worker of `rank` for all collectives of the communicator.
+/// Creates the worker that calls finishPaced() for the collectives of `rank`.
 std::unique_ptr<AsyncTransferWorker> makeCollectiveWorker(Communicator &communicator, uint32_t rank,
                                                           double bytesPerSecond);
 

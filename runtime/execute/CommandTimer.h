@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Fills the profile and the trace of the program 'step'. On an asynchronous device, the host's time
-// for a command covers only the enqueuing. So the device's timeline has a stamp before and after
-// each command, and two more stamps for a transfer, on the transfer's stream. The stamps are read
-// after the run.
+// Measures the times of commands for the profile and the trace of the program 'step'. On an
+// asynchronous device, the host only enqueues commands. The timeline of the device therefore
+// records a time stamp before and after each command, and before and after each transfer on the
+// stream of the transfer. The trace reads the stamps after the run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,12 @@ class RankGroup;
 
 class CommandTimer : public RankObserver {
 public:
-  /// Times the group's program with these instructions. The trace keeps the last `traceRuns` runs;
-  /// 0 means no trace.
+  /// `instructions` are those of the program 'step' of the group. The trace keeps the last
+  /// `traceRuns` runs; there is no trace if `traceRuns` is 0.
   CommandTimer(RankGroup &group, const std::vector<Instruction> &instructions, bool profile,
                uint32_t traceRuns);
 
-  /// Return null if the profile or trace was not requested.
+  /// getProfile() and getTrace() return null if the constructor's arguments do not ask for them.
   Profile *getProfile() const { return profile.get(); }
   Trace *getTrace() const { return trace.get(); }
 
@@ -41,17 +41,17 @@ public:
 
 private:
   struct alignas(64) State {
-    std::unique_ptr<DeviceTimeline> timeline; // of an asynchronous device
-    uint64_t start = 0;                       // start of the current command, in nanoseconds
-    uint32_t before = 0;                      // stamp before the current command
-    bool active = false;                      // the current run executes the timed program
+    std::unique_ptr<DeviceTimeline> timeline; ///< null if the device is synchronous
+    uint64_t start = 0;                       ///< host time before the current command, in ns
+    uint32_t before = 0;                      ///< time stamp before the current command
+    bool active = false;                      ///< true if the current run is measured
   };
   State &stateOf(const RankRun &run) { return states[run.rank - firstRank]; }
   void endStamped(const RankRun &run, State &state, const Instruction &instruction);
 
   RankGroup &group;
   uint32_t firstRank;
-  std::vector<State> states; // by rank
+  std::vector<State> states; ///< states by rank, from firstRank on
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
 };

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Copies, fills and initial values, in the arenas and in the rank's file. The executor depends on
-// the command:
+// Executes copies, fills and initialisations in the arenas and in the rank's file:
 //
-//   copy in or between the arenas   the device, concurrently if on a channel
-//   copy from or to the file        the rank; without a GPU, the file worker if on a channel
+//     copy in or between the arenas   executed by the device, concurrently if on a channel
+//     copy from or to the file        executed by the rank's thread, or by the file worker if the
+//                                     copy is on a channel and there is no GPU
 //
-// Copies to the file read the arena directly. Zeros and initial values pass through a buffer.
+// If the host can address the arena, copies to the file read it directly. Zeros and initial values
+// are written to the file from a buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,6 @@ AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
     return transferWorker.get();
   case TransferKind::file:
     return fileWorker.get();
-  // The device's own worker executes copies.
   case TransferKind::copies:
     return nullptr;
   }
@@ -49,6 +49,8 @@ RankExecutor::AsyncCopy RankExecutor::copyOf(const Instruction &instruction,
     transfer.offset = from - fileBegin(layout);
   else
     transfer.from = arena.at(from);
+  transfer.isVisible =
+      (!transfer.from || isHostVisible(from)) && (isInFile(layout, to) || isHostVisible(to));
   if (isInFile(layout, to))
     transfer.offset = to - fileBegin(layout);
   else
@@ -56,7 +58,7 @@ RankExecutor::AsyncCopy RankExecutor::copyOf(const Instruction &instruction,
   return transfer;
 }
 
-/// Copies between the file and memory that only the GPU can access.
+/// Copies, through `chunk`, between the file and memory that only the GPU can access.
 void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   for (uint64_t done = 0, part; done < transfer.bytes; done += part) {
     part = std::min<uint64_t>(chunk.size(), transfer.bytes - done);
@@ -74,7 +76,7 @@ void RankExecutor::performInChunks(const AsyncCopy &transfer) {
 /// Executes a copy from or to the file.
 void RankExecutor::perform(const AsyncCopy &transfer) {
   try {
-    if (!device->isHostVisible())
+    if (!transfer.isVisible)
       performInChunks(transfer);
     else if (transfer.to)
       file->read(transfer.offset, transfer.to, transfer.bytes);
@@ -109,7 +111,7 @@ void RankExecutor::copy(const Instruction &instruction, uint64_t iteration) {
   perform(transfer);
 }
 
-/// Starts a copy. The copy's wait completes it.
+/// Starts a copy on a channel. A later wait completes the copy.
 void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration) {
   AsyncCopy transfer = copyOf(instruction, iteration);
   if (transfer.from && transfer.to)
@@ -122,7 +124,7 @@ void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration)
     perform(transfer);
 }
 
-/// Initialises the range of the parameter that this rank's shard covers.
+/// Initialises the elements of a parameter that are in this rank's shard.
 void RankExecutor::initialise(const fb::Initialise &initialise) {
   const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *context.artifact.manifest().params()->Get(initialise.param());
@@ -141,7 +143,7 @@ void RankExecutor::initialise(const fb::Initialise &initialise) {
     stored = {context.artifact.values(*value), value->dtype(),
               value->bytes() == sizeOf(value->dtype())};
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
-  // Writes elements [from, from + count) of the parameter, on all threads of the rank.
+  // Writes elements [from, from + count) of the parameter to `to`, on all threads of the rank.
   auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
     pool.run([&](uint32_t worker) {
       uint64_t first, last;

@@ -7,12 +7,14 @@
 #include "execute/DecodedProgram.h"
 #include "artifact/Arenas.h"
 #include "artifact/Launches.h"
+#include "artifact/Snapshot.h"
 #include "core/DType.h"
 #include <algorithm>
 
 using namespace fsdprt;
 
-/// Returns the highest end offset of a slice over all ranks, or 0 for a slice in the file.
+/// Returns the highest end offset of a slice over all ranks and iterations, or 0 for a slice in the
+/// file.
 static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
                       const Mesh &mesh) {
   if (isInFile(layout, slice->offset()))
@@ -42,7 +44,7 @@ size_t fsdprt::mostBindings(const Artifact &artifact) {
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
     most = std::max<size_t>(
         most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
-  // One address is for the shared scratch.
+  // The kernel also gets the address of the scratch memory that its threads share.
   return most + 1;
 }
 
@@ -50,12 +52,13 @@ DecodedProgram ProgramDecoder::decode(const fb::Program &program) {
   std::unordered_map<uint32_t, StartedTransfer> started;
   uint32_t number = 0;
   DecodedProgram into;
-  keepsAll = onlyKinds.empty() || program.name()->str() == "init";
+  std::string name = program.name()->str();
+  keepsAll = onlyKinds.empty() || name == "init" || name == snapshotProgram;
   decodeBlock(program.commands(), into, started, number, 1);
   return into;
 }
 
-/// Returns true for loops and for launches of the requested kinds.
+/// Returns true for loops, and for launches of kernels whose kind is in `onlyKinds`.
 bool ProgramDecoder::isWanted(const fb::Command &command) const {
   if (command.body_as_Loop())
     return true;
@@ -110,8 +113,8 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// Assigns the transfer number of a collective, of a copy on a channel, or of a wait for one of
-/// them.
+/// Sets the index of a transfer in the last instruction if it is a collective, a copy on a channel
+/// or a wait.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

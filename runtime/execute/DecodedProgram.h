@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Programs are decoded once, before the first run. A loop is followed by its body. Each collective
-// and each copy on a channel gets a number, which the command that waits for it has too.
+// Programs are decoded once, before the first run. The instructions of a loop's body follow the
+// instruction of the loop. Each collective and each copy on a channel gets an index, which is also
+// stored in the instruction that waits for the collective or copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +26,13 @@ struct DecodedProgram {
   std::vector<Instruction> instructions;
   uint64_t end = 0;         ///< highest end offset of a range that a command uses
   uint64_t runs = 0;        ///< number of runs so far
-  bool hasChannels = false; ///< the program has collectives on channels
+  bool hasChannels = false; ///< true if the program has collectives on channels
 };
 
 class ProgramDecoder {
 public:
-  /// Decodes programs of one layout. If `onlyKinds` is not empty, all programs except 'init' keep
-  /// only the launches of kernels of these kinds.
+  /// Decodes programs of `layout`. If `onlyKinds` is not empty, decode() omits all commands except
+  /// loops and launches of kernels of these kinds. The program 'init' is always decoded completely.
   ProgramDecoder(const Artifact &artifact, const fb::Layout &layout, Communicator &communicator,
                  const std::vector<std::string> &onlyKinds)
       : artifact(artifact), layout(layout), mesh(communicator.getMesh()),
@@ -39,11 +40,11 @@ public:
 
   /// Decodes a program, and adds its collectives to the communicator.
   DecodedProgram decode(const fb::Program &program);
-  /// Returns the number of copies on channels in all programs so far.
+  /// Returns the number of copies on channels in all programs that decode() has decoded.
   uint32_t numAsyncCopies() const { return copies; }
 
 private:
-  /// The transfer that a wait is for. `number` is the number of a collective or copy.
+  /// A transfer that a later wait completes. `number` is the index of a collective or copy.
   struct StartedTransfer {
     uint32_t number;
     TransferKind transferKind;
@@ -61,13 +62,13 @@ private:
   const Mesh &mesh;
   Communicator &communicator;
   const std::vector<std::string> &onlyKinds;
-  bool keepsAll = true; // keep all commands of the current program
+  bool keepsAll = true; ///< true if decode() omits no command of the current program
   uint32_t copies = 0;
 };
 
-/// Returns the highest end offset of states, inputs, blocks and workspace of a layout.
+/// Returns the highest end offset of the states, inputs, blocks and workspace of a layout.
 uint64_t residentEnd(const fb::Layout &layout, const Mesh &mesh);
-/// Returns the largest number of addresses that a launch takes.
+/// Returns the largest number of addresses that a launch passes to a kernel.
 size_t mostBindings(const Artifact &artifact);
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options of a group of ranks, and the objects that its ranks refer to.
+// Defines the options of a group of ranks, and the objects that all ranks of the group use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,12 @@ struct RankGroupOptions {
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::cpu;
-  bool restrictCalls = false;         ///< filter the system calls of threads that run kernels
-  bool cudaGraph = false;             ///< record 'step' once and launch it as a whole
-  std::string offloadDirectory;       ///< for the ranks' offload files
-  double linkBytesPerSecond = 0;      ///< simulated bandwidth of links; 0: no limit
-  uint64_t stepsBefore = 0;           ///< steps of the run before this session, for messages
-  std::vector<std::string> onlyKinds; ///< SessionHooks::onlyKinds; empty: all kinds
+  bool restrictCalls = false;         ///< restrict the system calls of threads that run kernels
+  bool cudaGraph = false;             ///< launch the program 'step' as one CUDA graph
+  std::string offloadDirectory;       ///< folder of the files of offloaded states
+  double linkBytesPerSecond = 0;      ///< simulated bandwidth of links; 0 for no limit
+  uint64_t stepsBefore = 0;           ///< number of steps before this session, for messages
+  std::vector<std::string> onlyKinds; ///< kinds in SessionHooks::onlyKinds; empty for all kinds
 };
 
 struct GroupContext {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes blocks and states: directly if the host can address the device's memory,
-// otherwise by copies of the device.
+// Reads and writes blocks and states. If the host cannot address the device's memory, the device
+// copies them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,6 @@ void RankExecutor::write(uint64_t offset, const void *from, uint64_t bytes) cons
 
 //===- Blocks -------------------------------------------------------------===//
 
-/// Prepares the arena before the first program: allocates its memory, and writes the rank block and
-/// neutral values of the step block.
 void RankExecutor::prepare() {
   arena.prefault();
   float block[FSDPRT_BLOCK_SIZE];
@@ -51,7 +49,7 @@ void RankExecutor::prepare() {
   write(layout.rank()->offset(), place, (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
 }
 
-/// Writes the number of steps so far, applied or skipped, to the rank block. The random numbers of
+/// Writes the number of earlier steps, applied or skipped, to the rank block. The random numbers of
 /// the step depend on this number.
 void RankExecutor::numberStep() const {
   if (!layout.rank() || layout.rank()->bytes() < 64)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Programs are decoded to flat lists of instructions.
+// Defines the instruction to which a command of a program is decoded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,24 +15,25 @@
 
 namespace fsdprt {
 
-/// The executor of a transfer: the communicator, the device, or the file worker.
+/// What executes a transfer: the communicator (collectives), the device (copies), or the worker for
+/// the file of offloaded states (file).
 enum class TransferKind : uint8_t { collectives, copies, file };
 
-/// A decoded command. A loop's body follows the loop.
+/// A decoded command. The instructions of a loop's body follow the loop.
 struct Instruction {
   fb::Body kind;
   const void *body;
   const char *label;
   uint32_t number;
-  uint32_t length = 0; // number of instructions of a loop's body
-  /// Number of the transfer that this command starts or waits for: the communicator's index of a
-  /// collective, or the number of a copy on a channel.
+  uint32_t length = 0; ///< number of instructions in the body of a loop
+  /// Index of the transfer that this command starts or waits for: the communicator's index of a
+  /// collective, or the index of a copy on a channel.
   uint32_t collective = 0;
-  TransferKind transferKind = TransferKind::collectives; // executor of that transfer
-  bool joinsNext = false; // this collective forms one launch with the next command
+  TransferKind transferKind = TransferKind::collectives; ///< what executes that transfer
+  bool joinsNext = false; ///< true if a collective is launched together with the next command
 };
 
-/// Returns the bytes that a command reads and writes (Profile.cpp).
+/// Returns the number of bytes that a command reads and writes, as defined in Profile.cpp.
 uint64_t bytesOf(const fb::Manifest &manifest, const Instruction &instruction);
 uint64_t bytesOf(const fb::Manifest &manifest, const fb::Launch &launch);
 

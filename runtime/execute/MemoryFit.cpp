@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Besides its arenas a process needs page tables (eight bytes for each mapped page of 4 KiB, if the
-// system has no huge pages), memory for each thread, and the runtime's tables and buffers. The
-// memory of the program and its libraries is already in use when the check runs.
+// Besides its arenas, a process needs page tables, memory for each thread, and tables and buffers
+// of the runtime. Without huge pages, a page table has 8 bytes for each mapped page of 4 KiB.
+// Memory of the program and its libraries is not counted, because it is in use before the check.
 //===----------------------------------------------------------------------===//
 
 #include "execute/MemoryFit.h"
@@ -15,7 +15,7 @@
 
 using namespace fsdprt;
 using ull = unsigned long long;
-using Wide = unsigned __int128; // products of sizes may exceed 64 bits
+using Wide = unsigned __int128; // Products of sizes may exceed 64 bits.
 
 static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes per byte of page table
 static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
@@ -49,7 +49,8 @@ static void checkMemory(const Artifact &artifact, const MemoryDemand &demand) {
            bytesText(narrow(beside)).c_str(), left.says.c_str(), bytesText(left.bytes).c_str());
 }
 
-/// Checks the address space that this process maps, including arenas of other processes.
+/// Throws Error if the limit of the address space is too small. With shared memory, this process
+/// also maps the arenas of other processes.
 static void checkAddressSpace(const Artifact &artifact, const MemoryDemand &demand) {
   uint64_t left = addressSpaceLeft();
   Wide beside =

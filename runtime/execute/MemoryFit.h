@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before any memory is allocated, compares the available memory with the demand: the planned
-// arenas, and everything else that a process needs.
+// Before a session allocates memory, compares the available memory with the size of its arenas plus
+// an estimate of all other memory of the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,17 +16,17 @@
 
 namespace fsdprt {
 
-/// Memory that a session needs, in bytes and counts.
+/// Numbers from which the memory that a session needs is computed.
 struct MemoryDemand {
-  uint64_t arena = 0, reference = 0; ///< arena of a rank; arena of the reference in this process
+  uint64_t arena = 0, reference = 0; ///< size in bytes of a rank's and of the reference's arena
   uint64_t ranksOnMachine = 1;       ///< number of arenas on this machine
   uint64_t ranksMapped = 1;          ///< number of arenas that this process maps
   uint64_t processes = 1;            ///< number of processes of the run on this machine
   uint64_t threads = 1;              ///< number of threads of this process
 };
 
-/// Throws Error if the address space or the memory of the machine or of a control group is too
-/// small.
+/// Throws Error if the address space of the process, the memory of the machine, or the memory limit
+/// of a control group is too small.
 void checkFits(const Artifact &artifact, const MemoryDemand &demand);
 
 } // namespace fsdprt

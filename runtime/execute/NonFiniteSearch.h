@@ -11,26 +11,27 @@
 
 namespace fsdprt {
 
-/// The first reduction with a non-finite operand, and the ranks that contributed it.
+/// The first reduction to which ranks of this process have passed a non-finite operand.
 struct NonFiniteSource {
-  uint32_t number = UINT32_MAX;       ///< number of the command; UINT32_MAX: none found
-  uint32_t collective = 0, ranks = 0; ///< ranks: number of contributing ranks of this process
-  uint32_t first = 0;                 ///< first contributing rank of this process
+  uint32_t number = UINT32_MAX;       ///< number of its command; UINT32_MAX if there is none
+  uint32_t collective = 0, ranks = 0; ///< index of the reduction, and number of these ranks
+  uint32_t first = 0;                 ///< lowest of these ranks
 };
 
-/// Checks each operand that a rank of this process passes to a reduction.
+/// Observer that checks each operand that a rank of this process passes to a reduction.
 class NonFiniteSearch : public RankObserver {
 public:
   NonFiniteSearch(uint32_t firstRank, uint32_t ranks) : firstRank(firstRank), found(ranks) {}
 
   void beforeReduction(const RankRun &run, const Instruction &instruction,
                        uint64_t source) override;
-  /// Returns the result, after the run.
+  /// Returns the result. Must be called after the run.
   NonFiniteSource result() const;
 
 private:
   uint32_t firstRank;
-  std::vector<const Instruction *> found; // by rank: its first reduction with a non-finite operand
+  /// The first reduction to which each rank has passed a non-finite operand, or null.
+  std::vector<const Instruction *> found;
 };
 
 } // namespace fsdprt

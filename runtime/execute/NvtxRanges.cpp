@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The phase `backward` begins at a launch labelled "gradient of X". Then the phase `update` begins
-// at a launch labelled "gradient shard" or "X parameter". With micro-batches it begins at the end
-// of their loop, because launches in the loop only add to shards. A loop's body starts with
-// `forward` again.
+// The phase `backward` begins at a launch labelled "gradient of X". After it, the phase `update`
+// begins at a launch labelled "gradient shard" or "X parameter" that is not in a loop. The loop
+// over micro-batches has no such phase, because its launches only add to the shards of gradients.
+// The body of a loop starts in the phase `forward`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ NvtxRangeNames::NvtxRangeNames(const fb::Manifest &manifest,
   findPhases();
 }
 
-/// Returns the phase of `instruction` if the command before it is in phase `current`.
+/// Returns the phase of `instruction` if the preceding command is in the phase `current`.
 static NvtxRangeNames::Phase phaseOf(const Instruction &instruction, NvtxRangeNames::Phase current,
                                      bool isInLoop) {
   auto says = [&](const char *words) {

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nested ranges on the rank's thread:
+// Pushes nested NVTX ranges on the thread of each rank:
 //
 //     step 3 | forward | row tokens, wte.weight   | contract ... | wait all_gather h.0 | ...
 //            | backward | ...
 //            | update | ...
 //
-// These are host ranges, which contain the enqueuing of commands; tools relate the GPU's work to
-// the ranges. Phases are derived from the labels of launches.
+// The host enqueues commands within these ranges; a profiling tool assigns the work of the GPU to
+// them. The phases forward, backward and update are derived from the labels of launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 
 namespace fsdprt {
 
-/// The names of a program's ranges.
+/// The names and phases of the commands of a program.
 class NvtxRangeNames {
 public:
   NvtxRangeNames(const fb::Manifest &manifest, const std::vector<Instruction> &instructions);
@@ -38,7 +38,7 @@ public:
     return names[index(instruction)].c_str();
   }
   Phase phaseOf(const Instruction &instruction) const { return phases[index(instruction)]; }
-  /// Returns true if a phase other than `forward` exists.
+  /// Returns true if a command has another phase than `forward`.
   bool hasPhases() const { return phased; }
 
 private:
@@ -56,7 +56,7 @@ private:
 /// The ranges of one run of a rank. The destructor ends open ranges.
 class NvtxRun {
 public:
-  /// If `nvtx` is null, there are no ranges.
+  /// Does nothing if `nvtx` is null.
   NvtxRun(const Nvtx *nvtx, const NvtxRangeNames *names, const char *program, uint64_t run);
   ~NvtxRun();
   NvtxRun(const NvtxRun &) = delete;
@@ -71,7 +71,7 @@ private:
   int phase = -1;
 };
 
-/// Announces the ranges of every run of a group of ranks.
+/// Observer that pushes and pops the ranges of a group of ranks.
 class NvtxObserver : public RankObserver {
 public:
   /// Observes ranks [firstRank, firstRank + ranks). `nvtx` must outlive the observer.
@@ -88,8 +88,9 @@ private:
   const Nvtx &nvtx;
   const fb::Manifest &manifest;
   uint32_t firstRank;
-  std::vector<std::optional<NvtxRun>> runs;                                       // by rank
-  std::unordered_map<const Instruction *, std::unique_ptr<NvtxRangeNames>> names; // by program
+  std::vector<std::optional<NvtxRun>> runs; ///< current runs, by rank from firstRank on
+  /// Names by the first instruction of the program.
+  std::unordered_map<const Instruction *, std::unique_ptr<NvtxRangeNames>> names;
 };
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names of devices and backends, and the combinations that are supported.
+// Checks which devices, backends and artifacts can be combined, and creates communicators.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,7 @@ static bool isBackend(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.backend ? options.backend : "local", name) == 0;
 }
 
-/// Returns the backend that connects ranks. With NCCL, that backend does everything except
-/// collectives.
+/// Returns the backend that connects the ranks. With NCCL, it does everything except collectives.
 static const char *controlOf(const fsdprt_session_options &options) {
   if (isBackend(options, "nccl"))
     return options.control ? options.control : "local";
@@ -61,7 +60,7 @@ bool fsdprt::isDevice(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.device ? options.device : "cpu", name) == 0;
 }
 
-/// Checks that the artifact's GEMM backend is the requested one.
+/// Throws Error unless the artifact uses the GEMM backend that the options require.
 static void checkLibraryGemm(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   std::string wanted = options.gemm ? options.gemm : "auto";
@@ -121,7 +120,8 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
              (ull)options.ranks, (ull)ranks);
 }
 
-/// Returns the values that processes compare when they connect, before they allocate memory.
+/// Returns a text with the values that must be equal in all processes. Processes compare the text
+/// when they connect, before they allocate memory.
 static std::string agreementOf(const Artifact &artifact, const fsdprt_session_options &options) {
   Agreement agreement;
   std::string hash, features;
@@ -138,7 +138,11 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
   agreement.add("the seed", std::to_string(options.seed));
-  return agreement.text() + (options.agreement ? options.agreement : "");
+  // Callers name their options in lines of their own. The runs to trace come last, because ranks
+  // exchange as many events as they say.
+  Agreement exchanged;
+  exchanged.add("the number of runs to trace", std::to_string(options.trace_runs));
+  return agreement.text() + (options.agreement ? options.agreement : "") + exchanged.text();
 }
 
 static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Interprets a session's options for devices and backends.
+// Interprets the options of a session for devices and backends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,14 @@
 
 namespace fsdprt {
 
-/// Returns true if the options select this device.
+/// Returns true if `options` select the device `name`.
 bool isDevice(const fsdprt_session_options &options, const char *name);
-/// Returns true if this backend connects the ranks. With NCCL, it does everything except
-/// collectives.
+/// Returns true if the backend `name` connects the ranks. If NCCL runs the collectives, another
+/// backend connects the ranks.
 bool isControl(const fsdprt_session_options &options, const char *name);
-/// Throws Error if the artifact cannot run with these options.
+/// Throws Error if the artifact cannot run on the device and backend that `options` select.
 void checkPlace(const Artifact &artifact, const fsdprt_session_options &options);
-/// Creates the communicator of the ranks. Throws Error.
+/// Creates the communicator of the sharded ranks. Throws Error.
 std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact,
                                                const fsdprt_session_options &options,
                                                double timeoutSeconds, uint32_t threadsPerRank);

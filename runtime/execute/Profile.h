@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// There are two counters per command, allocated before the first step. Sums by kernel and kind of
-// collective are computed on request.
+// A profile counts the executions of each command and the time that they take. entries() computes
+// sums over the commands of a kernel or of a type of collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ public:
 
   const std::vector<Instruction> &getInstructions() const { return instructions; }
   uint64_t totalNanoseconds() const { return total; }
-  /// Returns the sums by kernel, kind of collective, copies and fills, sorted by time, longest
-  /// first.
+  /// Returns one entry for each kernel, for each type of collective, for all copies and for all
+  /// fills, sorted by descending time.
   std::vector<fsdprt_profile_entry> entries() const;
 
 private:

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank's recorded command is the last command that it enqueued on its GPU. The heartbeat tells
-// the GPU's position with an error of one interval. Heartbeat n stands for launch 32 n of the run,
-// which a walk through the program finds. A command that hangs or fails lies between this launch
-// and the launch of heartbeat n + 1.
+// The watchdog knows only the last command that a rank enqueued on its GPU. The heartbeat of the
+// GPU tells which launches the GPU has passed: heartbeat n means that launch 32 n of the run has
+// begun. A command that hangs or fails lies between launch 32 n and launch 32 (n + 1) of the
+// program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 using namespace fsdprt;
 
-/// Returns the command of launch number `left`, counted from 1 at `begin`. If there are fewer
+/// Returns the command of the `left`-th launch after `begin`, counted from 1. If there are fewer
 /// launches, returns null and subtracts their number from `left`.
 static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin,
                                      const Instruction *end, uint64_t &left) {
@@ -55,7 +55,7 @@ std::string RankExecutor::deviceProgress() const {
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", device->ordinal());
   if ((!passed && !next) ||
-      launchAt(interval.numbers + 1)) // shorter than a beat, or too long for unique numbers
+      launchAt(interval.numbers + 1)) // The program is too short for a heartbeat, or too long.
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);
@@ -65,13 +65,13 @@ std::string RankExecutor::deviceProgress() const {
 
 //===- Heartbeats ---------------------------------------------------------===//
 
-/// Resets the heartbeat. The previous run has ended on the device.
+/// Resets the heartbeat. Must not be called before the previous run has ended on the device.
 void RankExecutor::resetHeartbeat() {
   heartbeat = 0;
   device->resetHeartbeat();
 }
 
-/// Counts progress of the GPU as progress of its rank.
+/// Tells the watchdog that the rank makes progress if the heartbeat of its GPU has changed.
 void RankExecutor::updateHeartbeat() {
   uint32_t now = device->heartbeat();
   if (now == heartbeat)
@@ -80,7 +80,8 @@ void RankExecutor::updateHeartbeat() {
   context.watchdog.beat(rank);
 }
 
-/// Waits until the rank's launched work has ended, or another rank has failed.
+/// Waits until the work that the rank has enqueued has ended. poll() throws if another rank has
+/// failed.
 void RankExecutor::finishDevice() {
   device->finish([this] {
     communicator.poll();
@@ -88,7 +89,7 @@ void RankExecutor::finishDevice() {
   });
 }
 
-/// Waits for the devices of all ranks here. The threads of these ranks must be idle.
+/// Waits for the devices of all ranks of this process. The threads of these ranks must be idle.
 void RankGroup::finishDevices() {
   executors.front()->getDevice().finish([this] {
     communicator->poll();
@@ -98,7 +99,7 @@ void RankGroup::finishDevices() {
 }
 //===- Reports of a group --------------------------------------------------===//
 
-/// Returns the last commands of the ranks here, and the positions of their GPUs.
+/// Returns the last commands of the ranks of this process, and the positions of their GPUs.
 std::string RankGroup::progressReport() const {
   std::string text;
   bool isBehind = false;
@@ -112,8 +113,8 @@ std::string RankGroup::progressReport() const {
                           : "");
 }
 
-/// Returns `reason`, and adds the sticky fault of the GPU, if there is one. All later calls of all
-/// ranks report a sticky fault.
+/// Returns `reason` or, if the GPU has a sticky fault, an error that describes the fault as well.
+/// CUDA returns a sticky fault from all later calls of all ranks.
 Error RankGroup::withDeviceProgress(const RankExecutor &rank, const Error &reason) const {
   std::string fault = rank.getDevice().fault();
   if (fault.empty())

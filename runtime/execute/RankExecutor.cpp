@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See RankExecutor.h.
+// Implements RankExecutor.h. Copies, fills and initial values are in Copies.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -144,14 +144,14 @@ std::byte *RankExecutor::at(const fb::Slice &slice, uint64_t iteration) const {
   return arena.at(offsetOf(slice, iteration));
 }
 
-/// Returns true if the host only needs to enqueue a command. The device or the communicator then
-/// executes it after the commands so far.
+/// Returns true if the host only enqueues a command, so that it need not wait for earlier commands.
+/// The device or the communicator then executes the command after the earlier ones.
 bool RankExecutor::isOnStream(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Launch:
   case fb::Body::Fill:
   case fb::Body::Copy:
-    return true; // copies that need the host call finishDevice() themselves
+    return true; // Fills and copies that need the host call finishDevice().
   case fb::Body::Collective:
     return communicator.isOnDevice();
   case fb::Body::Wait:
@@ -163,7 +163,7 @@ bool RankExecutor::isOnStream(const Instruction &instruction) const {
 }
 
 void RankExecutor::executeOne(const Instruction &instruction, uint64_t iteration) {
-  // The host executes the command, so the device must be done.
+  // If the host executes the command, the device must have executed all earlier commands.
   if (!isOnStream(instruction))
     finishDevice();
   switch (instruction.kind) {
@@ -186,7 +186,7 @@ void RankExecutor::executeOne(const Instruction &instruction, uint64_t iteration
   }
 }
 
-/// Returns true for a reduction of floats.
+/// Returns true if a collective is a reduction of floating-point values.
 static bool isReduction(const fb::Collective &collective) {
   return (collective.kind() == fb::CollectiveKind::reduce_scatter ||
           collective.kind() == fb::CollectiveKind::all_reduce) &&
@@ -205,7 +205,7 @@ void RankExecutor::start(const Instruction &instruction, uint64_t iteration) {
                      at(*collective.target(), iteration));
   for (const std::shared_ptr<RankObserver> &observer : context.observers)
     observer->afterStart(run, instruction);
-  // The worker also completes blocking collectives, so that only one thread waits for peers.
+  // The worker also completes blocking collectives, so that only one thread waits for other ranks.
   if (transferWorker)
     transferWorker->post(instruction.collective);
   if (collective.channel() == 0)

@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   commands | all_gather | launch | ...  -- finish
-//
-// A rank has a device with an arena, worker threads, and threads for asynchronous transfers. It
-// executes a decoded program on the calling thread and allocates no memory meanwhile.
+// A rank has a device with an arena, worker threads, and threads for asynchronous transfers. The
+// rank executes a decoded program on the calling thread and allocates no memory during the
+// execution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,69 +22,69 @@ namespace fsdprt {
 
 class RankExecutor {
 public:
-  /// `spins` is explained at spinsFor(). `mostBindings` is the largest number of addresses of a
-  /// launch. Registers the arena with the communicator. `context` must outlive the executor. Throws
-  /// Error.
+  /// Creates the arena and registers it with the communicator. `number` is the rank. `spins` is a
+  /// result of spinsFor(), and `mostBindings` is a result of mostBindings(). `context` must outlive
+  /// the executor. Throws Error.
   RankExecutor(const GroupContext &context, uint32_t number, std::unique_ptr<Device> device,
                uint32_t spins, size_t mostBindings);
 
   uint32_t number() const { return rank; }
   Device &getDevice() const { return *device; }
   const Arena &getArena() const { return arena; }
-  /// Returns the file of offloaded state, or null.
+  /// Returns the file of offloaded states, or null.
   const RankFile *getFile() const { return file.get(); }
 
-  /// Starts the threads that programs need: one if there are collectives on channels, and one if
-  /// there are `copies` of the file on channels.
+  /// Starts the threads that programs need: one if there are collectives on channels, and one for
+  /// the file of offloaded states if there are copies on channels. `copies` is the number of the
+  /// latter.
   void addTransferWorkers(bool hasChannels, uint32_t copies);
-  /// Ends the transfer threads. The arena may be freed after that.
+  /// Ends the transfer threads. The arena must not be freed before.
   void stop();
 
   //===- Memory, only while no program runs ---------------------------------===//
 
-  /// Copy a range of the arena to or from host memory.
+  /// read() copies `bytes` bytes from offset `offset` of the arena; write() copies to that offset.
   void read(uint64_t offset, void *to, uint64_t bytes) const;
   void write(uint64_t offset, const void *from, uint64_t bytes) const;
-  /// Copy bytes [first, first + bytes) of the rank's shard of a state.
+  /// readState() and writeState() copy bytes [first, first + bytes) of the rank's shard of a state.
   void readState(const fb::State &state, uint64_t first, uint64_t bytes, void *to) const;
   void writeState(const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const;
-  /// Returns the address of a state, or null if the state is in the file or in memory that the host
-  /// cannot address.
+  /// Returns the address of the rank's shard of a state, or null if it is in the file or in memory
+  /// that the host cannot address.
   std::byte *memoryOf(const fb::State &state) const;
-  /// Allocates the arena's memory, and writes the rank block and neutral values of the step block.
+  /// Allocates the memory of the arena, and writes the rank block and neutral values of the step
+  /// block. The rank block holds the rank's indices in the mesh and the number of the step.
   void prepare();
-  /// Restricts the system calls of the calling thread and of the rank's workers.
+  /// Restricts the system calls of the calling thread and of the rank's worker threads.
   void restrictCalls();
 
   //===- Execution ----------------------------------------------------------===//
 
-  /// Sets the run that the next calls execute.
   void beginRun(const RankRun &run);
-  /// Writes the number of the step to the rank block.
   void numberStep() const;
-  /// Executes the commands of the run. On return they may still run on the device.
+  /// Executes the commands of the run. On return, the device may still execute some of them.
   void executeCommands();
-  /// Executes the run until its last command has ended.
+  /// Executes the commands of the run, and waits until the last of them has ended.
   void execute();
 
   //===- Progress -----------------------------------------------------------===//
 
-  /// Waits until the device has executed all its commands. Throws if another rank has failed.
+  /// Waits until the device has executed all enqueued commands. Throws if another rank has failed.
   void finishDevice();
   void resetHeartbeat();
-  /// Counts progress of the device as progress of the rank.
+  /// Reads the heartbeat of the device, and reports progress of the rank if it has changed.
   void updateHeartbeat();
-  /// Returns text such as ", on GPU 0 between commands 31 ('a') and 64 ('b')"; empty if the
-  /// position is unknown.
+  /// Returns a text such as ", on GPU 0 between commands 31 ('a') and 64 ('b')", or an empty text
+  /// if the position of the device is unknown.
   std::string deviceProgress() const;
-  /// Returns the time span of the transfer that a wait is for, or zeros if no host thread executed
-  /// it.
+  /// Returns the time span of the transfer that the wait `instruction` completes. Returns zeros if
+  /// no host thread executed the transfer.
   DeviceSpan spanOnHost(const Instruction &instruction) const;
-  /// Returns the stamps of the transfer of a wait or of a blocking collective.
+  /// Returns the time stamps on the device of the transfer of a wait or of a blocking collective.
   DeviceSpan spanOnDevice(const Instruction &instruction) const;
 
-  /// Notifies observers of the beginning of a run and of the end of its commands. The destructor
-  /// does the latter, so that it also happens after an error.
+  /// The constructor calls beginRun() of all observers. The destructor calls endCommands(), so that
+  /// endCommands() is also called after an error.
   class ObservedRun {
   public:
     explicit ObservedRun(const RankExecutor &executor);
@@ -98,11 +97,12 @@ public:
   };
 
 private:
-  /// A copy on a channel, from its start to its wait.
+  /// A copy on a channel that has been started and not yet awaited.
   struct AsyncCopy {
-    const std::byte *from = nullptr; ///< null: the file, at `offset`
-    std::byte *to = nullptr;         ///< null: the file, at `offset`
+    const std::byte *from = nullptr; ///< source; null for `offset` in the file
+    std::byte *to = nullptr;         ///< target; null for `offset` in the file
     uint64_t bytes = 0, offset = 0;
+    bool isVisible = true; ///< the host can address `from` and `to`
     const char *label = "";
   };
 
@@ -127,20 +127,20 @@ private:
   const GroupContext &context;
   const fb::Layout &layout;
   Communicator &communicator;
-  uint32_t rank, heartbeat = 0; ///< heartbeat: last value that was read from the device
+  uint32_t rank, heartbeat = 0; ///< `heartbeat` is the last value that was read from the device
   std::unique_ptr<Device> device;
   Arena arena;
   WorkerPool pool;
-  std::vector<void *> bindings;                        ///< addresses for the current launch
-  std::unique_ptr<AsyncTransferWorker> transferWorker; ///< for collectives
+  std::vector<void *> bindings;                        ///< addresses that the current launch uses
+  std::unique_ptr<AsyncTransferWorker> transferWorker; ///< completes collectives
   std::unique_ptr<RankFile> file;
   std::vector<std::byte> chunk;                    ///< buffer between the file and GPU memory
-  std::vector<AsyncCopy> transfers;                ///< by the number of a copy on a channel
-  std::unique_ptr<AsyncTransferWorker> fileWorker; ///< for copies of the file on channels
+  std::vector<AsyncCopy> transfers;                ///< copies by the index of their instructions
+  std::unique_ptr<AsyncTransferWorker> fileWorker; ///< executes copies on channels with the file
   RankRun run;                                     ///< the current run
 };
 
-/// Returns the first element, in its unit's flat buffer, of a rank's shard of a state.
+/// Returns the index in the unit's flat buffer of the first element of a rank's shard of a state.
 inline uint64_t firstElement(const Mesh &mesh, const fb::State &state, uint32_t rank) {
   return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Set-up decodes programs into flat lists and adds their collectives to the communicator. Each rank
-// maps and touches its arena and writes its rank block. A run then walks over a list, without
-// allocating memory.
+// The constructor decodes programs into flat lists of instructions, adds their collectives to the
+// communicator, and lets each rank prepare its arena. A run then executes a list without allocating
+// memory.
 //
-// A rank that fails sets the watchdog's flag, which ends the waits of other ranks. The first error
-// is reported. A rank may also stop making progress while no other rank waits for it, for example
-// in an endless kernel. The thread that called run() then reports the rank.
+// A rank that fails sets the watchdog's failure flag, which ends the waits of other ranks. The
+// first error is reported. If a rank stops making progress while no other rank waits for it, for
+// example in an endless kernel, the thread that called run() reports the rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr double maxPollSeconds = 0.1; // seconds
+static constexpr double maxPollSeconds = 0.1;
 
 RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
                      std::unique_ptr<Communicator> newCommunicator, const fb::Layout &layout,
@@ -54,7 +54,7 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
   for (uint32_t i = 0; i < devices.size(); ++i)
     executors.push_back(
         std::make_unique<RankExecutor>(context, first + i, std::move(devices[i]), spins, bindings));
-  // A profiling tool asks for ranges.
+  // Nvtx::find() returns null unless a profiling tool is attached.
   if (const Nvtx *nvtx = Nvtx::find())
     attach(std::make_shared<NvtxObserver>(*nvtx, artifact.manifest(), first, localRanks()));
   try {
@@ -93,13 +93,12 @@ void RankGroup::stop() {
   for (const auto &each : executors)
     each->stop();
   communicator->releaseArenas();
-  // Observers refer to the devices, so they are destroyed first.
+  // Observers refer to devices and must be destroyed before them.
   observers.clear();
 }
 
 //===- Devices ------------------------------------------------------------===//
 
-/// Creates a device for each rank here.
 std::vector<std::unique_ptr<Device>> RankGroup::makeDevices() const {
   return fsdprt::makeDevices(
       options.device, artifact, layout,
@@ -110,7 +109,7 @@ uint64_t RankGroup::deviceBytesBeside() const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < executors.size(); ++i) {
     const Device &device = executors[i]->getDevice();
-    bool isFirst = true; // this is the first rank on its physical device
+    bool isFirst = true; // true if no earlier rank is on the same physical device
     for (size_t k = 0; k < i; ++k)
       isFirst &= executors[k]->getDevice().ordinal() != device.ordinal();
     bytes += isFirst ? device.bytesBeside() : 0;
@@ -132,8 +131,8 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 }
 
 void RankGroup::awaitRanks() {
-  // Ranks get extra time to report their own waits. The measure is the time in which this thread
-  // has observed no progress, so that no rank is blamed if the whole machine was suspended.
+  // `grace` gives ranks time to report their own waits first. `still` is the time in which this
+  // thread has observed no progress. It does not grow while the whole machine is suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
@@ -160,7 +159,7 @@ void RankGroup::awaitRanks() {
 
 void RankGroup::throwFirstError() {
   int32_t rank = firstFailure.load(std::memory_order_acquire);
-  // The failed rank is in another process.
+  // If `rank` is negative, the failed rank is in another process.
   if (rank < 0)
     throw communicator->abandoned();
   const Error &error = *errors[static_cast<uint32_t>(rank) - first];
@@ -186,8 +185,9 @@ void RankGroup::serve(uint32_t rank) {
                                  current->data() + current->size(),
                                  std::strcmp(currentName, "step") == 0});
       (this->*job)(executor(rank));
-    } catch (const Abandoned &) { // Another rank reports the reason;
-      if (localRanks() < ranks()) // it may be in another process.
+    } catch (const Abandoned &) {
+      // Another rank reports the reason. That rank may be in another process.
+      if (localRanks() < ranks())
         error = communicator->abandoned();
     } catch (const Error &reason) {
       error = withDeviceProgress(executor(rank), reason);
@@ -223,7 +223,15 @@ void RankGroup::runAgain(const fb::Program &program, std::shared_ptr<RankObserve
   --programs.at(&program).runs;
   observers.push_back(std::move(observer));
   isAgain = true;
-  run(program);
-  isAgain = false;
-  observers.pop_back();
+  auto restore = [this] {
+    isAgain = false;
+    observers.pop_back();
+  };
+  try {
+    run(program);
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
 }

@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The ranks of a mesh, of which this process has some or all. Each rank here has an arena, a thread
-// and a worker pool. run() executes a program on all ranks here and waits for them. The
-// communicator defines which ranks are here, and connects them with the ranks of other processes.
+// A group contains the ranks of a mesh. Some or all of them are in this process, and are called the
+// ranks here. Each rank here has an arena, a thread and a worker pool. run() executes a program on
+// all ranks here and waits for them. The communicator defines which ranks are here, and connects
+// them with the ranks of other processes.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
 //     rank 1       commands | all_gather | launch | ...  -- done
 //
-// The sharded ranks form one group; the unsharded reference is another group with one rank.
+// The sharded ranks form one group. The unsharded reference is another group, which has one rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,11 +31,11 @@ namespace fsdprt {
 
 class RankGroup {
 public:
-  /// All programs of this group have the layout `layout`. Adds the programs' collectives to the
-  /// communicator, and connects it. Throws Error.
+  /// Decodes the programs with the layout `layout`, adds their collectives to the communicator, and
+  /// connects it. Throws Error.
   RankGroup(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator,
             const fb::Layout &layout, bool reference, const RankGroupOptions &options);
-  /// Must not be called if hasHung(), because the group's threads still use the group.
+  /// Must not be called if hasHung() is true, because the threads of the group still use it.
   ~RankGroup();
   RankGroup(const RankGroup &) = delete;
   RankGroup &operator=(const RankGroup &) = delete;
@@ -49,26 +50,26 @@ public:
   const Artifact &getArtifact() const { return artifact; }
   uint32_t threadsPerRank() const { return options.threadsPerRank; }
   uint64_t arenaBytes() const { return executors[0]->getArena().mappedBytes(); }
-  /// Returns a rank of this process.
+  /// Returns the executor of `rank`, which must be in this process.
   RankExecutor &executor(uint32_t rank) const { return *executors[rank - first]; }
-  /// Returns the first element, in its unit's flat buffer, of a rank's shard of a state.
+  /// Returns the index in the unit's flat buffer of the first element of a rank's shard of a state.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const {
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns false if only some kernels run, because checked lookups are then undefined.
+  /// Returns true if the results of checked lookups are valid: all kernels run.
   bool checksLookups() const { return options.onlyKinds.empty(); }
-  /// Returns the current or last program and its number, as in "step 5".
+  /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;
-  /// Returns the highest aligned end offset used so far, including states and inputs.
+  /// Returns the highest end offset, aligned, of the states, the inputs, and all ranges that the
+  /// programs run so far use.
   uint64_t peakBytes() const { return alignedEnd(layout, peak); }
-  /// Returns the bytes that the first rank here has exchanged, by kind of collective.
+  /// Returns the numbers of bytes that the first rank here has exchanged, by type of collective.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
-  /// Returns the bytes in use on the GPUs of the ranks here apart from arenas, or 0 without GPUs.
+  /// Returns the number of bytes, apart from arenas, in use on the GPUs of the ranks here, or 0.
   uint64_t deviceBytesBeside() const;
 
-  /// Adds an observer of all further runs.
   void attach(std::shared_ptr<RankObserver> observer) { observers.push_back(std::move(observer)); }
   const std::vector<Instruction> &instructionsOf(const fb::Program &program) const {
     return programs.at(&program).instructions;
@@ -76,8 +77,8 @@ public:
 
   /// Runs a program on all ranks here. Throws Error with the first failure.
   void run(const fb::Program &program);
-  /// Repeats the last run of a program with an additional observer. The caller must have restored
-  /// the inputs, states and blocks.
+  /// Repeats the last run of a program with one more observer. The caller must have restored the
+  /// inputs, states and blocks.
   void runAgain(const fb::Program &program, std::shared_ptr<RankObserver> observer);
 
 private:
@@ -105,22 +106,22 @@ private:
   void replay(RankExecutor &rank);
   void runRecorded();
 
-  std::shared_ptr<const Artifact> owned; // A rank that hangs still uses this code.
+  std::shared_ptr<const Artifact> owned; ///< keeps the kernels loaded while a rank hangs
   const Artifact &artifact;
   Mesh mesh;
   const fb::Layout &layout;
   RankGroupOptions options;
   std::unique_ptr<Communicator> communicator;
   Watchdog &watchdog;
-  uint32_t spins, first, numAsyncCopies = 0; // number of copies on channels, in all programs
+  uint32_t spins, first, numAsyncCopies = 0; ///< `numAsyncCopies`: copies on channels in programs
   std::unordered_map<const fb::Program *, DecodedProgram> programs;
   std::vector<std::shared_ptr<RankObserver>> observers;
   GroupContext context;
-  std::vector<std::unique_ptr<RankExecutor>> executors; ///< of the ranks here
-  std::vector<std::thread> threads;                     ///< of the ranks here
-  std::vector<std::optional<Error>> errors;             ///< of the ranks here
-  std::unique_ptr<DeviceGraph> recording;               // recording of 'step', if requested
-  uint64_t recordedBytes[4] = {};                       // bytes exchanged by a run of the recording
+  std::vector<std::unique_ptr<RankExecutor>> executors; ///< executors of the ranks here
+  std::vector<std::thread> threads;                     ///< threads of the ranks here
+  std::vector<std::optional<Error>> errors;             ///< errors of the ranks here
+  std::unique_ptr<DeviceGraph> recording;               ///< CUDA graph of 'step', or null
+  uint64_t recordedBytes[4] = {}; ///< bytes that one launch of `recording` exchanges
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
   uint64_t currentRun = 0, peak = 0;
@@ -132,7 +133,7 @@ private:
   std::atomic<int32_t> firstFailure{-1};
   std::atomic<bool> ending{false};
   bool hung = false;
-  bool isAgain = false; // set in runAgain(), which does not use the recording
+  bool isAgain = false; ///< true in runAgain(), which does not use `recording`
 };
 
 } // namespace fsdprt

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Profiles, traces, NVTX ranges, planted faults and the search for non-finite numbers are observers
-// of a group of ranks. Calls during a run, on the rank's thread:
+// of a group of ranks. During a run, the thread of a rank calls these functions in this order:
 //
 //     beginRun | beforeCommand, afterCommand ... | endCommands | endRun
 //                     |
-//                     beforeReduction, afterStart     of a collective, within the command
+//                     beforeReduction, afterStart     during the command of a collective
 //
 // The device finishes its work between endCommands and endRun. Observers must not allocate memory
 // in a run, except in the first run of a program.
@@ -26,30 +26,30 @@ namespace fsdprt {
 
 class RankExecutor;
 
-/// One rank's run of a program.
 struct RankRun {
   RankExecutor *executor = nullptr;
   uint32_t rank = 0;
   const char *program = "";
-  uint64_t number = 0;                                ///< number of the run, from 1
+  uint64_t number = 0;                                ///< number of the run, counted from 1
   const Instruction *begin = nullptr, *end = nullptr; ///< instructions of the program
-  bool isStep = false;                                ///< the program is 'step'
+  bool isStep = false;                                ///< true if the program is 'step'
 };
 
 class RankObserver {
 public:
   virtual ~RankObserver() = default;
-  /// Called before a run of a program, on the thread that called run().
+  /// Called before each run of a program, on the thread that called RankGroup::run().
   virtual void prepare(const std::vector<Instruction> & /*program*/) {}
   virtual void beginRun(const RankRun &) {}
   /// Called before and after each command except loops.
   virtual void beforeCommand(const RankRun &, const Instruction &) {}
   virtual void afterCommand(const RankRun &, const Instruction &) {}
-  /// Called before the start of a float reduction, whose source is at offset `source` of the arena.
+  /// Called before a reduction of floating-point values is started. Its source is at offset
+  /// `source` of the arena.
   virtual void beforeReduction(const RankRun &, const Instruction &, uint64_t /*source*/) {}
-  /// Called after the start of a collective, before its wait.
+  /// Called after a collective is started, before the rank waits for it.
   virtual void afterStart(const RankRun &, const Instruction &) {}
-  /// Called after the last command, or after an error.
+  /// Called after the last command, also if a command has failed.
   virtual void endCommands(const RankRun &) noexcept {}
   virtual void endRun(const RankRun &) {}
 };

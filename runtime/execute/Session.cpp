@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before memory is allocated, checks that the mesh has the requested ranks, that there is scratch
-// for all threads, and that the machine has memory for the arenas.
+// Before memory is allocated, the constructor checks that the mesh has the requested number of
+// ranks, that the artifact has scratch memory for all threads, and that the arenas fit the machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns the layout of the sharded or the reference programs, or null if there are no such
-/// programs.
+/// Returns the layout of the reference programs if `reference` is true, or else of the sharded
+/// programs. Returns null if there are no such programs.
 static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   for (const fb::Program *program : *artifact.manifest().programs())
     if (isReferenceProgram(program->name()->str()) == reference)
@@ -34,7 +34,8 @@ static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   return nullptr;
 }
 
-/// Returns the kinds of kernels in a text such as "map,row". Throws Error for an unknown kind.
+/// Returns the kinds of kernels in a text such as "map,row". Throws Error if the artifact has no
+/// kernel of a kind.
 static std::vector<std::string> checkKinds(const Artifact &artifact, const char *text) {
   std::set<std::string> known;
   const auto *kernels = artifact.manifest().kernels();
@@ -57,8 +58,8 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
   return kinds;
 }
 
-/// Returns the memory that this session needs on this machine. Over MPI, the demand excludes ranks
-/// on other machines if the launcher tells how many ranks are here.
+/// Returns the memory that this session needs on this machine. Over MPI, the launcher tells how
+/// many ranks are on this machine.
 static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
                              const fb::Layout *reference, const fsdprt_session_options &options,
                              uint32_t threadsPerRank) {
@@ -72,8 +73,7 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
       mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
-  // There is a worker for collectives, one for copies between the arenas, and one for copies of the
-  // file.
+  // A rank has a worker for collectives, one for copies between arenas, and one for its file.
   uint64_t transferWorkers = 1 + (layout.host_bytes() != 0) + (layout.file_bytes() != 0);
   demand.threads = (threads ? ranks : 1) * (threadsPerRank + transferWorkers);
   return demand;
@@ -139,12 +139,13 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     hooks.prepare(*ranks);
   if (!whole)
     return;
-  // The reference runs alone, so it may use the threads of all ranks. Results do not depend on the
-  // number of threads.
+  // The reference may use as many threads as all ranks together, because no rank runs meanwhile.
+  // Results do not depend on the number of threads.
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
                                         uint64_t(group.threadsPerRank) * ranks->ranks());
   group.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
-  // Other ranks may wait for this process's rank while the reference runs.
+  // Ranks of other processes may wait for the rank of this process while the reference runs. The
+  // progress of the reference therefore counts as progress of this rank.
   auto watchdog = ranks->getCommunicator().getWatchdog().alone(ranks->firstRank());
   reference = std::make_unique<RankGroup>(
       shared, makeSoloCommunicator(artifact, options, std::move(watchdog), group.threadsPerRank),
@@ -154,7 +155,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
 Session::~Session() {
   for (std::unique_ptr<RankGroup> *group : {&ranks, &reference})
     if (*group && (*group)->hasHung())
-      // A thread that hangs still uses the group.
+      // The group is leaked, because a thread that hangs still uses it.
       (void)group->release();
 }
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A session has a group of sharded ranks, an optional group for the reference, and access to
-// states. Its methods correspond to the functions of fsdprt.h and throw Error.
+// A session has a group of sharded ranks and optionally a group for the unsharded reference. The
+// methods of Session implement the functions of fsdprt.h and throw Error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,14 +27,17 @@ public:
                   size_t size);
   void readBlock(uint32_t rank, float *block) const;
   void writeBlock(uint32_t rank, const float *block);
-  /// Returns the state of a parameter with a role, or null if there is none.
+  /// Returns the state with the role `role` of a parameter, or null if there is none.
   const fb::State *state(const RankGroup &group, uint64_t param, fb::StateRole role) const;
   void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                  void *data, size_t size) const;
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                   const void *data, DType type);
-  /// Fills `memory` for a rank's shard of state `index`, or for its counterpart in the reference.
+  /// Sets `memory` to the range and address of a rank's shard of state `index`. If `rank` is
+  /// FSDPRT_REFERENCE, sets it to those of the same state in the reference.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
+  /// Fills `memory` for the copy of that shard that the program 'snapshot' makes.
+  void snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   /// Copies elements [first, first + count) of that shard to `into`. If `into` is null, copies them
   /// from `from`.
   void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
@@ -42,31 +45,32 @@ public:
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
-  /// Returns text about the first reduction with a non-finite operand and the ranks that
-  /// contributed the operand. Returns an empty text if there is none. All processes must call it;
-  /// only the process of rank 0 gets the result.
+  /// Repeats the last run of a program. Returns a text that names the first reduction with a
+  /// non-finite operand and the ranks that passed it, or an empty text if there is none. All
+  /// processes must call findNonfinite().
   std::string findNonfinite(const char *program);
 
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 
-  /// Returns the profile of 'step' on the first rank here. Throws Error if the session has none.
+  /// Returns the profile of 'step' on the first rank of this process. Throws Error if there is
+  /// none.
   Profile &profile() const;
-  /// Returns the trace. In the process of rank 0 the trace then has the events of all ranks.
+  /// Returns the trace. In the process of rank 0, collects the events of all ranks first.
   const Trace &trace() const;
 
-  /// Returns the bytes in use on the GPUs of the ranks here apart from arenas.
+  /// Returns the number of bytes, apart from arenas, in use on the GPUs of this process's ranks.
   uint64_t gpuBytesBeside() const;
 
   const RankGroup &getRanks() const { return *ranks; }
-  /// Returns the file of the first rank here, or null.
+  /// Returns the file of offloaded states of the first rank of this process, or null.
   const RankFile *getFile() const { return ranks->executor(ranks->firstRank()).getFile(); }
   const RankGroup *getReference() const { return reference.get(); }
 
 private:
   void checkLookups(const RankGroup &group, uint32_t first);
   const RankGroup &group(uint32_t rank) const;
-  uint32_t checkRank(uint32_t rank) const; // throws Error unless the rank is in this process
+  uint32_t checkRank(uint32_t rank) const; ///< throws Error unless `rank` is in this process
   const fb::Param &param(uint64_t index) const;
   const fb::State &stateOf(uint32_t rank, uint64_t index) const;
   void writeInto(RankGroup &group, const fb::State &state, const fb::Param &param, uint64_t first,
@@ -77,7 +81,7 @@ private:
 
   const Artifact &artifact;
   std::unique_ptr<RankGroup> ranks, reference;
-  std::shared_ptr<CommandTimer> timer; // for a profile or trace; shared with `ranks`
+  std::shared_ptr<CommandTimer> timer; ///< null without a profile or trace; shared with `ranks`
 };
 
 uint64_t elementsOf(const fb::Param &param);

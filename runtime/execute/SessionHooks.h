@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Requests for the next session that this thread creates. They are not part of the C interface;
-// testing/faults/FaultInjection.h makes them.
+// Hooks of the next session that this thread creates. They are not part of the C interface;
+// testing/faults/FaultInjection.h sets them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,14 @@
 namespace fsdprt {
 
 struct SessionHooks {
-  /// Called with the group of sharded ranks before the first run, to attach observers or to plant
+  /// Called before the first run with the group of sharded ranks. May attach observers or plant
   /// faults in collectives.
   std::function<void(RankGroup &ranks)> prepare;
-  /// True if observers need to see each command, which a CUDA graph does not allow.
+  /// True if observers must be called for each command, which excludes a CUDA graph.
   bool seesCommands = false;
-  /// Kinds of kernels, separated by commas. If not empty, all programs except 'init' run only
-  /// launches of these kinds, and no collectives, copies or fills. The results are then
-  /// meaningless.
+  /// Kinds of kernels, separated by commas, or empty for all. If not empty, all programs except
+  /// 'init' run only launches of these kinds, and no collectives, copies or fills. The results are
+  /// then meaningless.
   std::string onlyKinds;
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ids are checked against the limit of their input before the ids are written.
+// Throws Error before an input is written if one of its ids is not below the limit of the input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns true for a valid id that is not below the limit, such as a padding id.
+/// Returns true if `id` is an extra id of the input: a valid id outside the limit, such as a
+/// padding id.
 static bool isExtraId(const fb::Input &input, int64_t id) {
   const auto *extra = input.extra_ids();
   return extra && std::find(extra->begin(), extra->end(), id) != extra->end();

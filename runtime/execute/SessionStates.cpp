@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parameters are addressed by (parameter, element). Element e of parameter p is element p.offset +
-// e of its unit's flat buffer. A rank's shard is a range of the flat buffer.
+// Callers name an element by a parameter p and an index e in it. It is element p.offset + e of the
+// flat buffer of the parameter's unit. The shard of a rank is a range of the flat buffer.
 //
 //===----------------------------------------------------------------------===//
 
+#include "artifact/Snapshot.h"
 #include "core/Error.h"
 #include "execute/Session.h"
 #include <algorithm>
@@ -60,6 +61,21 @@ void Session::memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memor
   memory.elements = found.elements();
 }
 
+void Session::snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const {
+  const fb::Program *program = artifact.program(snapshotProgram);
+  if (!program)
+    badInput("%s: has no memory for asynchronous saves; compile with --async-save",
+             artifact.getFile().c_str());
+  if (rank == FSDPRT_REFERENCE)
+    badInput("the reference has no copy of its states; expected a rank below %u", ranks->ranks());
+  const fb::State &found = stateOf(rank, index);
+  const RankExecutor &executor = ranks->executor(checkRank(rank));
+  memory.data = executor.getArena().at(snapshotOffset(*program, static_cast<uint32_t>(index)));
+  memory.dtype = static_cast<fsdprt_dtype>(found.dtype());
+  memory.first = ranks->firstElement(found, rank);
+  memory.elements = found.elements();
+}
+
 void Session::moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
                         const void *from) const {
   const RankGroup &on = group(rank);
@@ -92,14 +108,14 @@ static void checkElements(const fb::Param &param, uint64_t first, uint64_t count
 }
 
 namespace {
-/// The elements of [first, first + count) of a flat buffer that a rank holds.
+/// The range of elements of a flat buffer that are in [first, first + count) and in a rank's shard.
 struct Overlap {
-  uint64_t begin, end; // in the flat buffer
+  uint64_t begin, end; ///< indices in the flat buffer
   Overlap(const RankGroup &group, const fb::State &state, uint32_t rank, uint64_t first,
           uint64_t count)
       : begin(std::max(first, group.firstElement(state, rank))),
         end(std::min(first + count, group.firstElement(state, rank) + state.elements())) {}
-  /// Returns the byte offset of these elements in the rank's shard.
+  /// Returns the offset in bytes of the range in the rank's shard.
   uint64_t first(const RankGroup &group, const fb::State &state, uint32_t rank) const {
     return (begin - group.firstElement(state, rank)) * sizeOf(state.dtype());
   }
@@ -217,8 +233,9 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 
 //===- Comparison ---------------------------------------------------------===//
 
-/// Compares `piece`, a rank's shard of a state, with `all`, the reference's whole state, for every
-/// parameter. Returns true if they are equal, else fills in the first difference.
+/// Compares `piece`, a rank's shard of a state, with `all`, the same state of the reference.
+/// Returns true if the elements of all parameters are equal. Otherwise sets `result` to the first
+/// difference.
 bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all,
                            const std::byte *piece, fsdprt_comparison &result) const {
   const auto *params = artifact.manifest().params();
@@ -260,8 +277,9 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
   return nullptr;
 }
 
-/// Compares all shards with the reference. Shards of other processes are collected one by one. All
-/// are collected even after a difference, because every process sends its shard.
+/// Compares all shards with the reference. The process of rank 0 collects the shards of the other
+/// processes one by one. It collects all of them even after a difference, because every process
+/// sends its shards.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In the first run of 'step', each rank records its commands on its thread, and the graph is
-// launched. In later runs the first rank here launches the graph. The only other work of the host
-// is to write the step's number before each launch.
+// In the first run of 'step', each rank records its commands on its thread, and the resulting graph
+// is launched. In later runs, the first rank of this process launches the graph. Before each
+// launch, the host writes the number of the step, and it does nothing else.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 using namespace fsdprt;
 
-/// Returns true if the host takes part in the execution of a command.
+/// Returns true if the host does more for a command than to enqueue it.
 bool RankGroup::needsHost(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Collective:
@@ -35,7 +35,6 @@ bool RankGroup::needsHost(const Instruction &instruction) const {
   }
 }
 
-/// Throws Error if the step cannot be recorded.
 void RankGroup::checkRecordable(const DecodedProgram &step) const {
   if (communicator->localRanks() > 1 && std::strcmp(communicator->name(), "nccl") == 0)
     badInput("%s: a CUDA graph over NCCL: expected a process for each rank, found %u ranks in one; "
@@ -56,7 +55,6 @@ void RankGroup::addRecording() {
   recording = devices.front()->makeGraph(devices);
 }
 
-/// Records the current program.
 void RankGroup::record() {
   uint64_t before[4];
   std::copy_n(communicator->exchangedBytes(), 4, before);
@@ -70,7 +68,7 @@ void RankGroup::record() {
   }
   for (size_t kind = 0; kind < 4; ++kind)
     recordedBytes[kind] = communicator->exchangedBytes()[kind] - before[kind];
-  // Recording transfers nothing, so its bytes are subtracted.
+  // Recording has counted bytes but has transferred nothing. The bytes are therefore subtracted.
   communicator->countExchanged(recordedBytes, -1);
 }
 

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The commands of one run are counted; a loop's commands count once per iteration. The result
-//     is the number of records of a run in the ring.
-//  2. On request, each record of a launch, copy, fill or wait becomes an event of the lane
+//  1. The constructor counts the commands of one run; the commands of a loop count once per
+//     iteration. The ring buffer has one record for each.
+//  2. visit() turns each record of a launch, copy, fill or wait into an event of the lane
 //     `compute`.
-//  3. A collective becomes one more event in the lane `gather` or `reduce`, and a copy on a channel
-//     one in the lane `copy`. This event lasts from the start of the transfer to the end of its
-//     wait. The wait of a blocking collective lasts for the whole event.
-//  4. `ahead` is computed from the program: the number of launches between a start and its wait.
+//  3. A collective also becomes an event of the lane `gather` or `reduce`, and a copy on a channel
+//     an event of the lane `copy`. This event lasts from the start of the transfer to the end of
+//     its wait. The wait of a blocking collective lasts for the whole event.
+//  4. The member `ahead` of an event is the number of launches between a start and its wait.
 //
-// Threads of one process copy bytes only within the wait. Such a backend overlaps nothing: its
-// collectives are in flight for longer, but their waits are not shorter.
+// If the ranks are threads of one process, they copy bytes only during the wait. Collectives that
+// are started earlier are then in flight for longer, but their waits are not shorter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns the number of commands that one run executes and for which `counts` returns true.
+/// Returns the number of commands of one run for which `counts` returns true.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
@@ -90,7 +90,7 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const Instructi
   return event;
 }
 
-/// Returns the event of a collective in the collective's own lane.
+/// Returns the event of a collective in the lane `gather` or `reduce`.
 static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Collective &collective,
                                    const char *label) {
   fsdprt_trace_event event = {};
@@ -109,7 +109,7 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Colle
   return event;
 }
 
-/// Returns the event of a copy on a channel in its own lane.
+/// Returns the event of a copy on a channel in the lane `copy`.
 static fsdprt_trace_event describeCopy(const fb::Manifest &manifest,
                                        const Instruction &instruction) {
   fsdprt_trace_event event = describe(manifest, instruction);
@@ -124,7 +124,7 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     const Record *record;
     uint32_t launches;
   };
-  std::unordered_map<uint32_t, Started> inFlight; // by id
+  std::unordered_map<uint32_t, Started> inFlight; // by the id of the transfer
   uint32_t launches = 0;
   auto give = [&](fsdprt_trace_event event, uint64_t from, uint64_t to) {
     event.rank = rank;
@@ -145,8 +145,8 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     event.waited = waited.end - waited.begin;
     wait.waited = event.waited;
     event.ahead = ahead;
-    // If a transfer worker executed the transfer, the transfer was in flight only during that time.
-    // A longer wait then includes time in the worker's queue.
+    // If a transfer worker has executed the transfer, the event lasts only for this execution. The
+    // wait may be longer, because the transfer may have been in the worker's queue first.
     uint64_t from = waited.movedTo ? waited.movedFrom : started.begin,
              to = waited.movedTo ? waited.movedTo : waited.end;
     event.waited = std::min(event.waited, to - from);
@@ -199,7 +199,7 @@ void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) 
     uint64_t first = ring.began > keptRuns ? ring.began - keptRuns : 0;
     for (uint64_t run = first; run < ring.began; ++run) {
       const Record *begin = ring.records.data() + run % keptRuns * eventsPerRun;
-      bool isLast = run + 1 == ring.began; // the last run may be incomplete
+      bool isLast = run + 1 == ring.began; // The last run may be incomplete.
       const Record *end = isLast ? ring.records.data() + ring.next : begin + eventsPerRun;
       if (!visitRun(firstRank + i, run + 1, begin, end, visit))
         return;

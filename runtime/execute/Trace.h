@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each rank has a ring buffer of the last runs of a program. It holds begin and end of every
-// command in the order of execution, 40 bytes each, and is allocated before the first run. Events
-// are built from it on request. On a GPU, times are those of the GPU (CommandTimer.h).
+// Each rank has a ring buffer with the last runs of a program, allocated before the first run. It
+// has a record of 40 bytes with the begin and end of each executed command. visit() builds events
+// from the records. On a GPU, the times are measured by the GPU (CommandTimer.h).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
 //     gather                 [in flight     |..waited]
@@ -26,19 +26,19 @@ namespace fsdprt {
 
 class Trace {
 public:
-  /// Keeps the last `runs` runs of ranks [firstRank, firstRank + ranks). The manifest and the
-  /// instructions must outlive the trace.
+  /// Keeps the last `runs` runs of ranks [firstRank, firstRank + ranks). `manifest` and
+  /// `instructions` must outlive the trace.
   Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions,
         uint32_t firstRank, uint32_t ranks, uint32_t runs);
 
-  /// Starts a run. Each rank calls begin() and add() for itself.
+  /// Starts a run. The thread of a rank calls begin() and add() with its own rank.
   void begin(uint32_t rank) {
     Ring &ring = rings[rank - firstRank];
     ring.next = ring.began++ % keptRuns * eventsPerRun;
     ring.end = ring.next + eventsPerRun;
   }
-  /// Records a command. For a wait, `movedFrom` and `movedTo` are the times between which a
-  /// transfer worker executed the transfer, or 0.
+  /// Records a command. For a wait, `movedFrom` and `movedTo` are the begin and the end of the
+  /// transfer, or 0 if no transfer worker has executed it.
   void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0,
            uint64_t movedTo = 0) {
     Ring &ring = rings[rank - firstRank];
@@ -47,18 +47,19 @@ public:
                                    static_cast<uint32_t>(instruction)};
   }
 
-  /// Replaces the GPU's stamps of the last run by their times. Stamp 0 means no stamp and stays.
+  /// Replaces the time stamps in the records of the last run by times, apart from stamp 0, which
+  /// means that there is no stamp.
   void resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf);
-  /// Returns the largest number of stamps of a run: two per command, and two per transfer.
+  /// Returns the number of time stamps of a run: two per command, and two more per transfer.
   static uint64_t stampsOf(const std::vector<Instruction> &instructions);
 
-  /// Copies the rings of all ranks to the process of rank 0. Each process must have one rank and
-  /// call it.
+  /// Copies the ring buffers of all ranks to the process of rank 0. All processes must call
+  /// collect(), and each must have one rank.
   void collect(Communicator &communicator);
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
-  /// Calls `visit` for all events until it returns false. The order is by rank, by run, then by
-  /// execution. An asynchronous transfer is visited at its wait.
+  /// Calls `visit` for all events until it returns false. Events are sorted by rank, then by run,
+  /// then by execution. The event of an asynchronous transfer precedes the event of its wait.
   void visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const;
 
 private:
@@ -68,7 +69,7 @@ private:
   };
   struct alignas(64) Ring {
     std::vector<Record> records;
-    uint64_t began = 0, next = 0, end = 0; // began: number of runs; next, end: indices of records
+    uint64_t began = 0, next = 0, end = 0; ///< number of runs, and two indices in `records`
   };
   bool visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
                 const std::function<bool(const fsdprt_trace_event &)> &visit) const;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The size in the header and the hash are corrected, so that most inputs get to the checks of the
-// manifest. What is accepted is printed, too.
+// Corrects the size in the header and the hash, so that most inputs reach the checks of the
+// manifest. Also prints each accepted artifact.
 //
 //===----------------------------------------------------------------------===//
 

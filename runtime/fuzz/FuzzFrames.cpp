@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first byte selects frames of the rendezvous, which arrive in pieces, or messages of channels.
+// The first byte selects either frames of the rendezvous, in pieces, or messages of channels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 using namespace fsdprt;
 
-/// Checks that every text of a frame ends.
+/// Checks that every text in a frame is terminated.
 static void useFrame(const Frame &frame) {
   for (auto [text, size] :
        {std::pair(frame.machine, sizeof frame.machine), std::pair(frame.host, sizeof frame.host),

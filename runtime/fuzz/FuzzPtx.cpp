@@ -24,7 +24,8 @@ static void launch(Emulator &emulator, const Function &function, uint64_t base) 
   launch.block[0] = std::clamp<uint32_t>(function.requiredThreads[0], 1, 64);
   launch.stepLimit = 1000;
   for (const Variable *parameter : function.parameters) {
-    constexpr uint64_t most = 4096; // of all parameters, in PTX
+    // PTX limits the size of all parameters to 4096 bytes.
+    constexpr uint64_t most = 4096;
     if (parameter->bytes > most)
       return;
     std::vector<uint8_t> &argument = launch.arguments.emplace_back(parameter->bytes);

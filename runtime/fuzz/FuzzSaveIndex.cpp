@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The hash at the end is corrected, so that most inputs get to the checks of the content. What is
-// accepted must come back when it is written and read again.
+// Corrects the hash at the end, so that most inputs reach the checks of the content. An accepted
+// index must not change when it is written and read again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@ using namespace fsdprt;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string text(reinterpret_cast<const char *>(data), size);
-  constexpr size_t digits = 64, afterDigits = 4; // "\n}\n follows
+  // A quote, a newline, a brace and a newline follow the 64 digits of the hash.
+  constexpr size_t digits = 64, afterDigits = 4;
   if (size > digits + afterDigits) {
     size_t at = size - digits - afterDigits;
     text.replace(at, digits, digits, '0');

@@ -25,7 +25,8 @@ namespace fsdprt::fuzz {
 /// control characters.
 void expectReadable(const std::string &message);
 
-#ifdef __cpp_exceptions // the compiler has none
+#ifdef __cpp_exceptions // parts of the compiler are built without exceptions
+
 /// Calls `body`. An Error is allowed if its message is readable.
 template <typename Body>
 void tryToRead(Body body) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A sample's key is a 64-bit number from Philox. The key gives the start of the sample's window, or
-// seeds the sample's own stream of random values.
+// Philox gives each sample a random 64-bit key. The key selects the window and the row of the
+// sample, or is the seed of its random values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ static void storeId(fsdprt_dtype type, uint64_t id, std::byte *to) {
   std::memcpy(to, &id, sizeOf(static_cast<DType>(type)));
 }
 
-/// Returns the shape of one micro-batch.
+/// Returns the shape of one micro-batch of an input.
 static std::vector<uint64_t> shapeOf(const fsdprt_input_info &info) {
   std::vector<uint64_t> shape(info.shape, info.shape + info.rank);
   if (info.micro_batches > 1 && !shape.empty())
@@ -39,8 +39,8 @@ static uint64_t product(const std::vector<uint64_t> &shape) {
   return elements;
 }
 
-/// Divides inputs into samples. One-dimensional tokens and targets are divided into windows; the
-/// length of a window is the tokens' last dimension.
+/// A one-dimensional input of tokens or targets is divided into windows. The length of a window is
+/// the last dimension of the input of tokens. The leading dimension of other inputs counts samples.
 SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index) {
   std::vector<uint64_t> shape = shapeOf(inputs[index]);
   if (shape.empty())
@@ -91,7 +91,7 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
     splitTokens();
 }
 
-/// Finds the inputs that a token file feeds.
+/// Finds the inputs whose values are windows of the token file.
 void Batches::planWindows(uint64_t tokenElements) {
   for (Plan &plan : plans) {
     uint64_t elements = plan.samples * plan.each;
@@ -107,8 +107,8 @@ void Batches::planWindows(uint64_t tokenElements) {
   }
 }
 
-/// Divides the inputs that have files of rows into samples. Checks that all these files have the
-/// same number of rows.
+/// Divides the inputs that have files of rows into samples. Throws Error unless these files have
+/// equal numbers of rows.
 void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
                        const std::vector<const SampleFile *> &files, uint64_t ranks) {
   uint64_t most = 0;
@@ -148,7 +148,7 @@ void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
       rows - static_cast<uint64_t>(static_cast<double>(rows) * options.validationFraction);
 }
 
-/// Divides a token file into a range for training and a range for validation.
+/// Divides the token file into a range for training and a range for validation.
 void Batches::splitTokens() {
   if (windowLength == 0)
     badInput("the model has no input 'tokens', which --data and --text feed; omit these options "

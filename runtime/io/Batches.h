@@ -4,24 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sample g of step s depends only on the seed, s and g. Ranks take consecutive samples,
+// Sample g of step s depends only on the seed, s and g. Sample i of a micro-batch is sample
 //
-//     g = ((rank * micro_batches + micro_batch) * samples) + i
+//     g = (rank * micro_batches + micro_batch) * samples + i
 //
-// so that the global batch, and its order, do not depend on the number of ranks.
+// of the step, so that the samples of a step and their order do not depend on the number of ranks.
 //
 // The samples of an input come from one of three sources:
 //
-//   window   from a token file: T + 1 ids. The first T ids are the tokens, the last T ids the
-//            targets
-//   row      from a file for this input (SampleFile)
-//   random   without a file: ids below their limit, or normally distributed floats
+//     window   T + 1 consecutive ids of the token file; the first T ids are the tokens, and the
+//              last T ids are the targets
+//     row      an element of the leading dimension of a file for this input (SampleFile)
+//     random   ids below their limit, or normally distributed floats, for an input without a file
 //
-// Sample g draws one random number, which gives the start of its window and the index of its row.
-// All files of rows have the same number of rows, and row r of each file belongs to one sample. The
-// window and the row of a sample are unrelated. If the leading dimension of an input does not count
-// samples (a table for the whole batch), its file has exactly the input's rows, which every step
-// uses. Training draws from the beginning of a file; validation goes through the rest in order.
+// One random number per sample gives both the start of its window and the index of its row. Files
+// of rows have equal numbers of rows, and a sample uses the same row of each file. There is no
+// other relation between its window and its row. If the leading dimension of an input does not
+// count samples, for example in a table for the whole batch, every step uses all rows of the file
+// of that input. Training uses the first part of a file, and validation reads the rest in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +38,9 @@ namespace fsdprt {
 
 struct BatchOptions {
   uint64_t seed = 0;
-  bool overfit = false; // use the samples of step 0 in every step
+  bool overfit = false; ///< every step uses the samples of step 0
   double validationFraction = 0.1;
-  // Fraction of random ids that are the input's first extra id, if the input has extra ids.
+  /// Fraction of the random ids of an input that are replaced by its first extra id, if it has one.
   double extraIds = 0;
 };
 
@@ -50,7 +50,7 @@ struct SampleShape {
   std::vector<uint64_t> row; ///< shape of one sample
 };
 
-/// Returns how a file of rows for input `index` is divided.
+/// Returns how a file of rows for input `index` is divided into samples.
 SampleShape sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index);
 
 class Batches {
@@ -67,27 +67,26 @@ public:
   uint64_t validationRows() const { return rows - rowsToTrain; }
   /// Returns true if the tokens or rows of input i come from a file.
   bool isFromFile(size_t i) const { return plans[i].file || (tokens && plans[i].window); }
-  /// Returns true if input i takes the same rows at every step.
+  /// Returns true if every step uses all rows of the file of input i.
   bool isFixed(size_t i) const { return plans[i].fixed; }
-  /// Return the samples of input i in one step, over all ranks and micro-batches, and the elements
-  /// of one sample.
+  /// Returns the number of samples of input i in one step, over all ranks and micro-batches.
   uint64_t samplesPerStep(size_t i) const {
     return plans[i].samples * plans[i].info.micro_batches * ranks;
   }
   uint64_t elementsPerSample(size_t i) const { return plans[i].each; }
-  /// Returns the number of batches, over all ranks, that cover the validation part once; 0 if it is
-  /// too short.
+  /// Returns the number of batches, each over all ranks, that read the validation data once.
+  /// Returns 0 if there is less than one batch of validation data.
   uint64_t validationBatches() const;
 
-  /// Return the values of one rank's micro-batch of input i. They are valid until the next call for
-  /// that input. Throw InputChanged; allocate no memory unless they throw.
+  /// train() and validation() return the values of input i for one micro-batch of one rank. The
+  /// values are valid until the next call for input i. Both throw InputChanged if a file has
+  /// changed, and allocate no memory otherwise.
   const void *train(uint64_t step, uint64_t rank, uint32_t microBatch, size_t i);
   const void *validation(uint64_t batch, uint64_t rank, uint32_t microBatch, size_t i);
   size_t bytes(size_t i) const { return plans[i].buffer.size(); }
-  /// Throws InputChanged if a file of samples has changed since it was opened. Allocates no memory
-  /// unless it throws.
+  /// Throws InputChanged if a file has changed since it was opened; otherwise allocates no memory.
   void expectUnchanged() const;
-  /// Returns true if any values come from a file.
+  /// Returns true if any input has values from a file.
   bool readFiles() const {
     return tokens ||
            std::any_of(plans.begin(), plans.end(), [](const Plan &plan) { return plan.file; });
@@ -96,8 +95,8 @@ public:
 private:
   struct Plan {
     fsdprt_input_info info;
-    uint64_t samples, each; // samples per micro-batch; elements per sample
-    bool window;            // the input holds the tokens or targets of a window
+    uint64_t samples, each; ///< samples per micro-batch, and elements per sample
+    bool window;            ///< true if the input is tokens or targets
     const SampleFile *file = nullptr;
     bool fixed = false;
     std::vector<std::byte> buffer;
@@ -115,7 +114,7 @@ private:
                    bool validating);
 
   std::vector<Plan> plans;
-  std::vector<uint32_t> window; // ids of the current sample
+  std::vector<uint32_t> window; ///< ids of the current sample
   const TokenFile *tokens;
   uint64_t trainSize = 0, windowLength = 0, samplesPerBatch = 0;
   uint64_t rows = 0, rowsToTrain = 0, rowsPerBatch = 0, ranks;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Encodes protobuf by hand. A field begins with a varint of its number and wire type. Its value
-// follows: a varint, 4 or 8 bytes, or a length and that many bytes.
+// Encodes protobuf by hand. A field is a varint of its field number and wire type, and then a
+// value. The value is a varint, 4 or 8 bytes, or a length and that many bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ uint32_t fsdprt::maskedCrc32c(const void *data, size_t size) {
 namespace {
 enum WireType { varint = 0, eightBytes = 1, lengthAndBytes = 2, fourBytes = 5 };
 
-/// Appends fields to a buffer of fixed size.
+/// Appends protobuf fields to a buffer of fixed size.
 class Message {
 public:
   Message(char *to, size_t room, size_t &used) : to(to), room(room), used(used) {}

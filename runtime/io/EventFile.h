@@ -8,9 +8,9 @@
 //
 //     | u64 length | u32 masked CRC-32C of length | length bytes | u32 masked CRC-32C of bytes |
 //
-// Each record is an Event in protobuf's wire format. The first record has the file's version. If a
-// run resumes from a save, the second record is a session start at the first step. TensorBoard then
-// hides older events of that step and later steps.
+// The bytes of each record are an Event in protobuf's wire format. The first Event has the version
+// of the format. If a run resumes from a save, the second Event is a SessionLog of the first step.
+// TensorBoard then hides older events of that step and of later steps.
 //
 //     Event   { 1: double wall_time  2: int64 step  3: string file_version
 //               5: Summary  7: SessionLog }
@@ -26,22 +26,22 @@
 
 namespace fsdprt {
 
-/// Return the CRC-32C (Castagnoli) of a range, and the masked CRC for records: rotated, plus a
-/// constant.
+/// Returns the CRC-32C (Castagnoli) of a range of bytes.
 uint32_t crc32c(const void *data, size_t size);
+/// Returns crc32c(), rotated and with a constant added, as records contain it.
 uint32_t maskedCrc32c(const void *data, size_t size);
 
 class EventFile {
 public:
-  /// Throws Error if open() would fail.
+  /// Throws Error if open() would fail for this folder.
   static void expectFolder(const std::string &folder);
-  /// Creates the folder and a file in it, whose name contains the time, the host and the process.
-  /// `firstStep` > 1 means that the run resumes.
+  /// Creates the folder and a new file in it. The name of the file contains the time, the host name
+  /// and the process id. If `firstStep` is above 1, the run resumes from a save.
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 
-  /// Write one event by calls in this order. Allocate no memory. Throw Error if the event exceeds 4
-  /// KiB.
+  /// begin(), calls of add() and end() write one event. They allocate no memory unless they throw.
+  /// They throw Error if the event exceeds 4 KiB.
   void begin(uint64_t step);
   void add(const char *tag, float value);
   void end();
@@ -51,7 +51,7 @@ private:
   void writeRecord(const char *data, size_t size);
 
   OutputFile file;
-  char event[4096], values[4096 - 128]; // encoded event, and its summary
+  char event[4096], values[4096 - 128]; ///< encoded Event, and its encoded Summary
   size_t eventSize = 0, valuesSize = 0;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The sample of a large file has sampleBlocks blocks of sampleBlockBytes bytes. The blocks lie at
-// equal distances, from the beginning of the file to its end.
+// The blocks of a large file that comparison() hashes are evenly spaced. The first block is at the
+// beginning of the file and the last block is at its end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using ull = unsigned long long;
 static constexpr size_t chunkBytes = 1 << 20;
 
 InputFile::InputFile(const std::string &path, const char *what) : path(path) {
-  // Without O_NONBLOCK, opening a named pipe that has no writer would wait.
+  // Without O_NONBLOCK, opening a named pipe would wait for a process that writes to it.
   file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     badInput("%s: cannot open %s: %s", path.c_str(), what, strerror(errno));
@@ -117,7 +117,7 @@ std::string InputFile::readAll(uint64_t most) const {
 
 //===- Hashes -------------------------------------------------------------===//
 
-/// Returns the hash of `count` blocks of `bytes` bytes each; block i begins at offsetOf(i).
+/// Returns the SHA-256 of `count` blocks of `bytes` bytes each. Block i begins at offsetOf(i).
 template <typename Offset>
 static std::string hashBlocks(const InputFile &file, uint64_t count, uint64_t bytes,
                               Offset offsetOf) {

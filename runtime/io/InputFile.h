@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file is opened once and read through that descriptor, so that another file renamed to the
-// path has no effect. Bytes are copied by pread(2) instead of mapped: if another process truncated
-// a mapped file, an access would end in SIGBUS. Size, modification time and change time are
-// recorded at opening, so that one fstat(2) detects a rewrite in place.
+// The file is opened once and read through that descriptor, so that replacing it by rename(2) has
+// no effect. Bytes are copied by pread(2) and not mapped, because an access to a mapped file that
+// another process has truncated raises SIGBUS. Size, modification time and change time are recorded
+// at opening, so that one fstat(2) detects whether the file was rewritten in place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,14 +30,14 @@ struct InputChanged : Error {
 
 class InputFile {
 public:
-  /// comparison() hashes all bytes of a file of at most `wholeLimit` bytes. Of a larger file it
-  /// hashes `sampleBlocks` blocks of `sampleBlockBytes` bytes.
+  /// comparison() hashes all bytes of a file of at most `wholeLimit` bytes, but only `sampleBlocks`
+  /// blocks of `sampleBlockBytes` bytes of a larger file.
   static constexpr uint64_t wholeLimit = uint64_t(2) << 30, sampleBlocks = 4096,
                             sampleBlockBytes = 64 << 10;
 
   InputFile() = default;
-  /// Opens a regular file; throws Error for other files. A pipe or device is refused without
-  /// waiting for its other end. `what` names the file in errors, as in "the weights".
+  /// Opens a regular file. Throws Error for other files, such as pipes and devices, without
+  /// waiting. `what` describes the file in messages, for example as "the weights".
   InputFile(const std::string &path, const char *what);
   ~InputFile();
   InputFile(InputFile &&other) noexcept { *this = std::move(other); }
@@ -46,27 +46,27 @@ public:
   const std::string &getPath() const { return path; }
   uint64_t size() const { return version.size; }
 
-  /// Copies `bytes` bytes from `offset`. Throws InputChanged if the file has been truncated.
-  /// Allocates no memory unless it throws.
+  /// Copies `bytes` bytes, from byte `offset` of the file, to `into`. Throws InputChanged if the
+  /// file has been truncated. Allocates no memory unless it throws.
   void read(uint64_t offset, void *into, size_t bytes) const;
-  /// Returns the whole content. Throws Error, before it allocates memory, if the file has more than
+  /// Returns the whole content. Throws Error before allocating memory if the file has more than
   /// `most` bytes.
   std::string readAll(uint64_t most) const;
 
-  /// Throws InputChanged if size or modification time have changed since opening. With `strictly`,
-  /// also throws if the change time has changed, except through the removal of a name. Allocates no
-  /// memory unless it throws.
+  /// Throws InputChanged if the size or the modification time has changed since opening. With
+  /// `strictly`, also throws if the change time has changed and the number of hard links has not.
+  /// Allocates no memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
-  /// Does the same as expectUnchanged(), for a file that is in use for a long time. If only the
-  /// change time differs, as after chmod(1) or a rewrite that restored the modification time, the
-  /// content is compared. `content` is the result of comparison() at opening.
+  /// Like expectUnchanged(), but if only the change time has changed, throws InputChanged only if
+  /// comparison() no longer returns `content`, its result at opening. chmod(1) changes only the
+  /// change time, and so does a process that rewrites a file and restores its modification time.
   void expectContent(const std::string &content) const;
 
-  /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged.
+  /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged if the file has
+  /// been truncated.
   std::string sha256() const;
-  /// Returns text that is equal for equal content, for comparison between processes. Up to
-  /// wholeLimit it is the SHA-256 of all bytes; for a larger file, the size and the SHA-256 of
-  /// evenly spaced blocks.
+  /// Returns a text by which processes compare content: the size, and a SHA-256. The SHA-256 is of
+  /// all bytes if the file has at most wholeLimit bytes, and otherwise of evenly spaced blocks.
   std::string comparison() const;
   bool isCompared() const { return size() <= wholeLimit; }
 
@@ -80,7 +80,7 @@ private:
 
   std::string path;
   int file = -1;
-  mutable Version version; // expectContent() updates the change time if the content is equal
+  mutable Version version; ///< updated by expectContent() if the content is unchanged
 };
 
 } // namespace fsdprt

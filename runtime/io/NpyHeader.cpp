@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses the text of the dictionary by recursive descent. See NpyHeader.h.
+// Implements NpyHeader.h. The dictionary is parsed by recursive descent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,6 @@ bool fsdprt::isNpy(const std::byte *data, uint64_t size) {
 }
 
 namespace {
-/// Parses the dictionary.
 class Dictionary {
 public:
   Dictionary(const std::string &path, const char *text, uint64_t size)
@@ -135,8 +134,8 @@ private:
 };
 } // namespace
 
-/// Returns safetensors' name of a numpy type such as '<f4', or an empty text for an unsupported
-/// type.
+/// Returns the name that safetensors uses for a numpy type such as '<f4', or an empty text for an
+/// unsupported type.
 static std::string dtypeOf(const std::string &descr) {
   if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|' && descr[0] != '='))
     return "";

@@ -8,10 +8,10 @@
 //
 //     {'descr': '<i8', 'fortran_order': False, 'shape': (64, 128), }
 //
-// Reading is strict, because sizes come from an untrusted file. The version is 1 to 3, and N is at
-// most 65,536 and within the file. Each of the three keys above occurs once, and no other key.
-// There are at most 32 dimensions. Elements have one little-endian number type and are in C order.
-// They fill the rest of the file.
+// readNpyHeader() checks the following, because the file is untrusted. `major` is 1 to 3, and N is
+// at most 65,536 and within the file. The dictionary has exactly the three keys above. The array
+// has at most 32 dimensions. Its elements have a little-endian number type, are in C order, and
+// fill the rest of the file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,22 +25,21 @@
 
 namespace fsdprt {
 
-/// Describes an array in a file.
 struct StoredArray {
-  std::string dtype; ///< in the spelling of safetensors: "F32", "I64", "BOOL", ...
+  std::string dtype; ///< name of the type in safetensors: "F32", "I64", "BOOL", ...
   std::vector<uint64_t> shape;
   uint64_t begin = 0; ///< byte offset of the elements in the file
 };
 
-/// Returns true if the bytes begin with numpy's magic number.
+/// Returns true if `data` begins with the magic number of .npy files.
 bool isNpy(const std::byte *data, uint64_t size);
 
 /// Largest number of bytes at the beginning of a file that readNpyHeader() needs.
 inline constexpr uint64_t mostNpyHeaderBytes = 12 + (1 << 16);
 
 /// Parses the header of a file of `fileBytes` bytes. `data` holds the whole file or its first
-/// mostNpyHeaderBytes. Throws Error, which names `path`, if the header is malformed or does not fit
-/// the file.
+/// mostNpyHeaderBytes bytes. Throws Error if the header is malformed or contradicts the size of the
+/// file. `path` names the file in messages.
 StoredArray readNpyHeader(const std::string &path, const std::byte *data, uint64_t fileBytes);
 
 } // namespace fsdprt

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The directory is flushed too, so that the new name survives a power failure. A temporary file is
-// locked while its process lives. An unlocked temporary file of this machine was left by a process
-// that died. The next process that writes the same FILE removes it.
+// commit() also flushes the folder, so that the new name survives a power failure. A temporary file
+// is locked while its process lives. An unlocked temporary file of this machine was left by a
+// process that died; the next process that writes the same FILE removes the temporary file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@
 
 using namespace fsdprt;
 
-/// Opens a file for writing. Waits at most 10 seconds for a process that reads a named pipe.
-/// Returns -1 and sets errno on failure.
+/// Opens a file for writing. If `path` is a named pipe, waits at most 10 seconds for a process that
+/// reads it. Returns -1 and sets errno on failure.
 static int openToWrite(const std::string &path, int flags) {
   for (int attempt = 0;; ++attempt) {
     int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666);
@@ -39,12 +39,13 @@ static int openToWrite(const std::string &path, int flags) {
   }
 }
 
-/// Returns the reason why a file cannot be opened for writing.
+/// Returns the reason for `error`, an errno of openToWrite().
 static const char *whyNot(int error) {
   return error == ENXIO ? "it is a named pipe that no process reads" : strerror(error);
 }
 
-/// Checks that a file can be written: opens it, or creates it and removes it again. Throws Error.
+/// Throws Error if a file cannot be written. A file that exists is opened; otherwise the file is
+/// created and removed again.
 static void tryToOpen(const std::string &path) {
   int fd = openToWrite(path, O_CREAT | O_EXCL);
   bool made = fd >= 0;
@@ -60,19 +61,19 @@ static void tryToOpen(const std::string &path) {
 void OutputFile::expectWritable(const std::string &path, bool atomic) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // Opening a pipe would wait for its reader, so only its permissions are checked.
+    // Opening a pipe would wait for a process that reads it. Only its permissions are checked.
     if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
       badInput("%s: cannot write: %s", path.c_str(),
                S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  // Any other error is final, for example a name that is too long.
+  // Errors other than ENOENT are final. An example is a name that is too long.
   if (!exists && errno != ENOENT)
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)
     tryToOpen(path);
-  // The probe's destructor removes the temporary file.
+  // The destructor of `probe` removes the temporary file.
   if (atomic) {
     OutputFile probe;
     probe.path = path;
@@ -82,10 +83,10 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
 
 //===- Temporary names ----------------------------------------------------===//
 
-// Number of bytes kept of a name. The limit leaves space for the digits.
+// Number of bytes of the name of FILE in a temporary name. A file name has at most 255 bytes.
 static constexpr size_t longestBase = 200;
 
-/// Returns eight digits that are equal for all processes of this machine.
+/// Returns a hash of the host name as eight hexadecimal digits.
 static std::string machineDigits() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
@@ -100,7 +101,7 @@ static std::string folderOf(const std::string &path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-/// Returns the common prefix of the names of the temporary files of `path` on this machine.
+/// Returns the prefix that the names of all temporary files of `path` on this machine have.
 static std::string temporaryPrefix(const std::string &path) {
   size_t slash = path.rfind('/');
   std::string base = path.substr(slash == std::string::npos ? 0 : slash + 1);
@@ -137,7 +138,7 @@ void OutputFile::openTemporary() {
     fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST)
       badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
-    // Until the file is locked, another process may take it for abandoned and remove it.
+    // Before the file is locked, another process may assume that it is abandoned and remove it.
     bool isLocked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
     struct stat status;
     if (fd >= 0 && (!isLocked || fstat(fd, &status) != 0 || status.st_nlink == 0))
@@ -164,7 +165,7 @@ void OutputFile::openName(const std::string &name, int flags) {
 void OutputFile::open(const std::string &newPath, bool atomic) {
   struct stat status;
   path = newPath;
-  // A device or pipe cannot be replaced by rename, so it is written directly.
+  // A device or pipe is written directly, because rename(2) would replace it by a file.
   if (atomic && (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)))
     return openTemporary();
   openName(path, O_TRUNC);
@@ -228,7 +229,7 @@ void OutputFile::commit() {
   }
   int directory = ::open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
-    // Some file systems do not support this fsync. The rename is done in any case.
+    // Errors are ignored, because some file systems cannot flush a folder.
     fsync(directory);
     ::close(directory);
   }

@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every result of write(2) is checked and fsync is called before close, so that a full disk is an
-// error and not a shorter file. With `atomic`, bytes go to a new file in the same folder,
+// Every result of write(2) is checked, and fsync(2) is called before close(2), so that a full disk
+// causes an Error instead of a shorter file. With `atomic`, bytes are written to a new file in the
+// same folder,
 //
-//     FILE.<16 hexadecimal digits>.tmp     8 for the machine's name, 8 random
+//     FILE.<16 hexadecimal digits>.tmp     8 digits are a hash of the host name, 8 are random
 //
-// which is renamed at the end. So two processes that write one FILE have separate temporary files,
-// and the process that finishes last replaces the other's file. Symbolic links are not followed:
-// not at the temporary name, and not at the final name, because rename(2) replaces a link.
+// which commit() renames to FILE. Two processes that write one FILE thus have separate temporary
+// files, and the file of the process that finishes last remains. If FILE is a symbolic link,
+// rename(2) replaces the link and not its target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ class OutputFile {
 public:
   OutputFile() = default;
   OutputFile(const std::string &path, bool atomic) { open(path, atomic); }
-  /// Removes an atomic file that was not committed.
+  /// Removes the temporary file if the file is atomic and was not committed.
   ~OutputFile();
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
@@ -38,21 +39,22 @@ public:
 
   /// Opens or creates a file. Throws Error.
   void open(const std::string &path, bool atomic);
-  /// Creates a new file. Throws Error if the name exists, even as a symbolic link.
+  /// Creates a new file. Throws Error if `path` exists, even as a symbolic link.
   void openNew(const std::string &path);
-  /// Opens a file without `atomic`, truncates it to its first `bytes` bytes, and appends to them.
+  /// Opens a file that is not atomic, truncates it to its first `bytes` bytes, and appends to them.
   void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
   /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.
   void write(const void *data, size_t size);
-  /// Flushes the file to disk, closes it, and renames it if it is atomic. Throws Error.
+  /// Flushes the file to disk and closes it. Renames an atomic file to its final name. Throws
+  /// Error.
   void commit();
 
 private:
   [[noreturn]] void fail(const char *doing);
   void openName(const std::string &name, int flags);
   void openTemporary();
-  std::string path, temporary; // temporary: empty if not atomic
+  std::string path, temporary; ///< final name, and temporary name, which is empty if not atomic
   int fd = -1;
   bool regular = false;
 };

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// bind(2) fails if another process has bound the name. The socket tells a connecting process which
-// process owns it.
+// bind(2) fails if another process has bound the same name. SO_PEERCRED of a connection to the
+// socket gives the id of that process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 namespace fs = std::filesystem;
 
-/// Returns the abstract name for a file, or an empty text if the file needs no claim.
+/// Returns the abstract name of the socket for a file, or an empty text if the file is not claimed.
 static std::string nameOf(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
@@ -39,7 +39,8 @@ static std::string nameOf(const std::string &path) {
   return "fsdp-run/output/" + sha256Text(where.data(), where.size());
 }
 
-/// Returns text such as " (process 42)", or an empty text if the owner is unknown.
+/// Returns the owner of a socket as text such as " (process 42)". The text is empty if the owner is
+/// unknown.
 static std::string ownerOf(const sockaddr_un &address, socklen_t bytes) {
   int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   ucred who = {};
@@ -57,7 +58,8 @@ OutputLock::OutputLock(const std::string &path, const char *option) {
     return;
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size()); // the first byte stays 0
+  // The first byte of an abstract name is 0.
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
   socklen_t bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0)

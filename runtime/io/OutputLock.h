@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If two runs would write one file, the second run fails at its start instead of hours later. A
-// claim is a Unix socket with an abstract name, which is made of the folder's device and inode and
-// the file's name. The claim leaves nothing in the file system and ends with its process. Only
-// processes of one machine and one network namespace see it. If two runs do not see each other's
-// claim, each writes a complete file, and the later file replaces the earlier one.
+// If two runs would write one file, the second run fails at its start instead of hours later. A run
+// claims a file by a Unix socket whose abstract name is a hash of the file's name and of its
+// folder's device and inode. A claim leaves nothing in the file system and ends with its process.
+// Only processes of the same machine and network namespace see the claim. If two runs do not see
+// each other's claims, each writes a complete file, and the later file replaces the earlier file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@ namespace fsdprt {
 
 class OutputLock {
 public:
-  /// Claims a file, which need not exist. Throws Error, which names the other process, if another
-  /// process has claimed the file. Devices and pipes are not claimed. `option` is for the message
-  /// ("--export").
+  /// Claims a file, which need not exist; does nothing if `path` is a device or pipe. Throws Error
+  /// if another process has claimed the file. `option` is the option that names the file, such as
+  /// "--export", for the message.
   OutputLock(const std::string &path, const char *option);
   ~OutputLock();
   OutputLock(OutputLock &&other) noexcept : socket(std::exchange(other.socket, -1)) {}

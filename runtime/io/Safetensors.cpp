@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A SAX handler parses the header. It keeps track of the depth and of the values that are allowed
-// at that depth. No tree is built.
+// A SAX handler parses the header without building a tree. The handler knows the depth of the
+// current value and the types that are allowed there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,12 +107,13 @@ public:
   bool binary(binary_t &) override { refuse("expected text"); }
   bool parse_error(size_t position, const std::string &,
                    const nlohmann::detail::exception &error) override {
-    std::string why = error.what(); // "[json.exception...] parse error at line 1, column 7: ..."
+    // The text is for example "[json.exception...] parse error at line 1, column 7: ...".
+    std::string why = error.what();
     size_t begin = why.rfind(" - "), colon = why.find(": ");
     why = begin != std::string::npos   ? why.substr(begin + 3)
           : colon != std::string::npos ? why.substr(colon + 2)
                                        : why;
-    // The error's position is more useful than the name of the previous tensor.
+    // refuse() would name the tensor `current`, which the error may not be in.
     current.clear();
     refuse(format("not JSON at byte %zu: %s", position, printable(why).c_str()));
   }
@@ -123,7 +124,7 @@ private:
              printable(current).c_str(), current.empty() ? "" : "'", why.c_str());
   }
 
-  /// Describes the values that are allowed at the parser's position.
+  /// Describes the values that are allowed at the current position.
   std::string expected() const {
     if (depth == 0)
       return "an object of tensors";

@@ -6,11 +6,10 @@
 //
 //     | u64 N | N bytes of JSON | tensors, end to end |
 //
-// Reading is strict, because sizes come from an untrusted file. N is at most 100,000,000 and within
-// the file. The JSON is an object that begins at the first byte, without duplicate or unknown keys.
-// Every number is a non-negative integer. The bytes of a tensor equal those of its shape and dtype,
-// without overflow. Sorted by offset, the tensors fill the rest of the file without gaps or
-// overlaps.
+// SafetensorsFile checks the following, because the file is untrusted. N is at most 100,000,000 and
+// within the file. The JSON is an object that begins at the first byte and has no duplicate or
+// unknown keys. Every number is a non-negative integer. The size of a tensor is the product of its
+// shape and the size of its dtype. The tensors fill the rest of the file without gaps or overlaps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ namespace fsdprt {
 struct Tensor {
   std::string dtype; // "F32", "BF16", ...
   std::vector<uint64_t> shape;
-  uint64_t begin = 0, end = 0; // byte offsets from the end of the header
+  uint64_t begin = 0, end = 0; ///< byte offsets from the end of the header
 };
 
 /// Returns the bytes per element of a dtype, or 0 for an unknown dtype.
@@ -45,7 +44,8 @@ public:
   const InputFile &getFile() const { return file; }
   /// Returns the offset of the tensor's first byte in the file.
   uint64_t offsetOf(const Tensor &tensor) const { return dataBegin + tensor.begin; }
-  /// Copies `bytes` bytes of the tensor from its byte `offset`. Throws InputChanged.
+  /// Copies `bytes` bytes, from byte `offset` of the tensor, to `into`. Throws InputChanged if the
+  /// file has been truncated.
   void read(const Tensor &tensor, uint64_t offset, void *into, size_t bytes) const {
     file.read(offsetOf(tensor) + offset, into, bytes);
   }
@@ -59,24 +59,23 @@ private:
   std::map<std::string, Tensor> tensors;
 };
 
-/// Returns the sorted paths of the files that a "model.safetensors.index.json" names, without
-/// duplicates.
+/// Reads an index such as "model.safetensors.index.json", and returns the distinct paths of the
+/// files that it names, sorted.
 std::vector<std::string> readSafetensorsIndex(const std::string &path);
 
-/// Describes a tensor to be written.
 struct TensorEntry {
   std::string name, dtype;
   std::vector<uint64_t> shape;
 };
 
-/// Returns the bytes before the tensors: the length, and the header, padded to a multiple of 8.
-/// Sorts `entries` by descending width of their dtypes, then by name. The tensors' data must follow
-/// in this order.
+/// Returns the bytes of a file before its tensors: the length of the header, and the header, padded
+/// to a multiple of 8 bytes. Sorts `entries` by descending size of their dtypes, then by name. The
+/// data of the tensors must be written in this order.
 std::string safetensorsHeader(std::vector<TensorEntry> &entries,
                               const std::map<std::string, std::string> &metadata);
 
-/// Writes tensors one after the other, in the order of safetensorsHeader(). The file appears under
-/// its name, complete, when commit() returns.
+/// Writes a file. The calls of write() give the data of all tensors in the order in which the
+/// constructor has sorted `entries`. The file does not exist before commit().
 class SafetensorsWriter {
 public:
   using Entry = TensorEntry;

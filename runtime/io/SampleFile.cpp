@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// When a row is copied, elements are converted one by one through f64 (floats) or 64-bit integers.
-// A file of the input's own type is copied unchanged.
+// copyRow() copies the bytes of a row if the file has the type of the input. Otherwise floats are
+// converted through f64, and integers through int64_t.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ static const char *fileNameOf(DType type) {
   return names[static_cast<int>(type)];
 }
 
-/// Sets `type` to the float type with a name of safetensors. Returns false for other types.
+/// Sets `type` to the floating-point type with the safetensors name `name`. Returns false if there
+/// is none.
 static bool floatOf(const std::string &name, DType &type) {
   for (DType known : {DType::f64, DType::f32, DType::f16, DType::bf16})
     if (name == fileNameOf(known)) {
@@ -41,8 +42,8 @@ static bool isInteger(const std::string &name) {
   return name.size() >= 2 && (name[0] == 'I' || name[0] == 'U') && name[1] >= '1' && name[1] <= '9';
 }
 
-/// Returns an integer of `width` bytes. Unsigned values beyond 2^63 - 1 become negative; the caller
-/// refuses them.
+/// Returns an integer of `width` bytes. Unsigned values above 2^63 - 1 become negative;
+/// checkIntegers() refuses them.
 static int64_t loadAny(uint32_t width, bool isSigned, const std::byte *from) {
   switch (width) {
   case 1:
@@ -68,7 +69,8 @@ SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info,
                        std::vector<uint64_t> row)
     : path(path), file(path, "samples"), row(std::move(row)), type(static_cast<DType>(info.dtype)) {
   for (uint64_t dim : this->row)
-    // The product does not overflow, because the artifact's verifier has checked the input's bytes.
+    // The product does not overflow, because Artifact::open() has checked the input's size in
+    // bytes.
     elements *= dim;
   if (file.size() == 0)
     badInput("%s: input '%s' expected samples, found an empty file", path.c_str(),
@@ -110,7 +112,7 @@ void SampleFile::readHeader(const fsdprt_input_info &info) {
   isSigned = array.dtype[0] == 'I';
 }
 
-/// Finds the tensor with the input's name. If there is none, takes the file's only tensor.
+/// Selects the tensor with the input's name or, without such a tensor, the only tensor of the file.
 void SampleFile::readSafetensors(const std::string &name) {
   tensors = std::make_unique<SafetensorsFile>(std::move(file));
   const auto &known = tensors->getTensors();
@@ -152,7 +154,7 @@ void SampleFile::checkType(const fsdprt_input_info &info) {
   isCopied = array.dtype == fileNameOf(type) || (type == DType::i1 && width == 1);
 }
 
-/// Calls each(number, bytes) for all elements of the file, which is read piece by piece.
+/// Calls each(index, bytes) for each element of the file. Reads the file in chunks.
 template <typename Each>
 void SampleFile::forElements(Each each) const {
   constexpr uint64_t partElements = 1 << 17;
@@ -182,7 +184,8 @@ void SampleFile::checkElements(const fsdprt_input_info &info) const {
   });
 }
 
-/// Refuses values that the input's type cannot hold, and ids outside the input's limit.
+/// Throws Error if the input's type cannot represent an integer, or if an id is outside the input's
+/// limit.
 void SampleFile::checkIntegers(const fsdprt_input_info &info) const {
   int64_t bits = type == DType::i1 ? 1 : int64_t(8 * sizeOf(type));
   int64_t most = type == DType::i1 ? 1 : std::numeric_limits<int64_t>::max() >> (64 - bits);
@@ -191,7 +194,8 @@ void SampleFile::checkIntegers(const fsdprt_input_info &info) const {
     most = static_cast<int64_t>(std::min<uint64_t>(info.limit - 1, most));
     least = 0;
   }
-  bool isHuge = array.dtype == "U64"; // a negative result of loadAny then exceeds 2^63 - 1
+  // loadAny() returns negative numbers for u64 values above 2^63 - 1.
+  bool isHuge = array.dtype == "U64";
   const int64_t *extraEnd = info.extra_ids + info.num_extra_ids;
   forElements([&](uint64_t i, const std::byte *element) {
     int64_t value = loadAny(width, isSigned, element);

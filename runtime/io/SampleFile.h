@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file's leading dimension counts samples ("rows"); the others are the dimensions of a sample:
+// The leading dimension of a file counts samples, which are called rows. The other dimensions are
+// those of a sample:
 //
 //     input 'images': 4x3x32x32 in f32     file: Nx3x32x32 in F64, F32, F16 or BF16
 //     input 'labels': 4 in i64             file: N in any integers
 //
-// Formats are recognised by content: .npy; safetensors (the tensor with the input's name, or the
-// only tensor); else raw little-endian elements of the input's type. Floats are converted to the
-// input's type; integers keep their values. All elements are checked when the file is opened.
-// Values that the input's type cannot hold and ids outside the input's limit are refused, and the
-// error names their position.
+// The format is recognised by content: .npy, safetensors, or otherwise raw little-endian elements
+// of the input's type. A safetensors file has a tensor with the input's name, or only one tensor.
+// Floats are rounded to the input's type; integers keep their values. The constructor checks all
+// elements. If the input's type cannot represent a value, or an id is outside the input's limit,
+// the constructor throws Error with the position of the value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,19 +32,19 @@ namespace fsdprt {
 
 class SampleFile {
 public:
-  /// Opens a file of samples of shape `row`. Throws Error.
+  /// Opens a file for the input `info`, which has samples of shape `row`. Throws Error.
   SampleFile(const std::string &path, const fsdprt_input_info &info, std::vector<uint64_t> row);
 
   const std::string &getPath() const { return path; }
   uint64_t getRows() const { return rows; }
-  /// Writes the elements of a row to `to`, in the input's type. Throws InputChanged. Allocates no
-  /// memory unless it throws.
+  /// Writes the elements of a row, converted to the input's type, to `to`. Throws InputChanged if
+  /// the file has been truncated. Allocates no memory unless it throws.
   void copyRow(uint64_t row, std::byte *to) const;
   const InputFile &getFile() const { return tensors ? tensors->getFile() : file; }
   /// Throws InputChanged if the file has changed since it was opened. Allocates no memory unless
-  /// its change time differs.
+  /// the change time has changed.
   void expectUnchanged() const { getFile().expectContent(content); }
-  /// Returns text for comparing the samples between processes; see InputFile::comparison().
+  /// Returns the result of InputFile::comparison() at opening.
   const std::string &comparison() const { return content; }
   /// Returns the SHA-256 of the whole file as hexadecimal digits.
   std::string sha256() const { return getFile().sha256(); }
@@ -66,11 +67,11 @@ private:
   std::string content;                      ///< comparison() at opening
   StoredArray array;
   std::vector<uint64_t> row;
-  uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample
+  uint64_t rows = 0, elements = 1;       ///< number of samples, and of elements per sample
   DType type = DType::f32;               ///< type of the input
   uint32_t width = 0;                    ///< bytes per element in the file
-  bool isSigned = false;                 ///< the file's integers are signed
-  bool isCopied = false;                 ///< the file has the input's type
+  bool isSigned = false;                 ///< true if the file has signed integers
+  bool isCopied = false;                 ///< true if rows need no conversion
   mutable std::vector<std::byte> stored; ///< bytes of a row before its conversion
 };
 

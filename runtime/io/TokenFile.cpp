@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See TokenFile.h.
+// Implements TokenFile.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using ull = unsigned long long;
 
 static constexpr uint64_t headerBytes = 1024;
 
-/// Sets begin, width and count if the file has the header of llm.c.
+/// Sets `begin`, `width` and `count` if the file has the header of llm.c.
 void TokenFile::readHeader(const std::string &path) {
   int32_t words[3];
   if (file.size() < headerBytes)
@@ -92,14 +92,14 @@ std::string TokenFile::sha256() const {
   return file.isCompared() ? content.substr(content.rfind(' ') + 1) : file.sha256();
 }
 
-/// Narrow ids are read into the end of `ids` and widened from the beginning on. The conversion
-/// works in place, because wide id i ends before narrow id i + 1 begins.
+/// Reads ids of `width` bytes into the end of `ids`, and widens them in place in ascending order.
+/// The wide id i ends before the narrow id i + 1 begins, so that no narrow id is lost.
 void TokenFile::read(uint64_t first, uint64_t number, uint32_t *ids) const {
   auto *bytes = reinterpret_cast<std::byte *>(ids);
   const std::byte *from = bytes + number * (sizeof(uint32_t) - width);
   file.read(begin + first * width, bytes + (from - bytes), number * width);
   for (uint64_t i = 0; i < number && width < sizeof(uint32_t); ++i) {
-    uint32_t id = 0; // little-endian, like the supported machines
+    uint32_t id = 0;
     std::memcpy(&id, from + i * width, width);
     std::memcpy(bytes + i * sizeof id, &id, sizeof id);
   }

@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Formats: raw little-endian ids of 1, 2 or 4 bytes; text, whose bytes are the ids; and the format
-// of llm.c. The latter has a header of 256 x int32 (magic 20240520 version 1: uint16; magic
-// 20240801 version 7: uint32; number of tokens), then the ids. When the file is opened, all ids are
-// checked against the limit; the error names the position of an id out of range. Later reads use
-// the same descriptor. The caller checks with expectUnchanged() whether the file has changed.
+// A token file has one of three formats: raw little-endian ids of 1, 2 or 4 bytes; text, whose
+// bytes are the ids; or the format of llm.c, which is a header and then the ids. The header has 256
+// x int32: a magic number, a version and the number of tokens. Magic number 20240520 with version 1
+// means ids of 2 bytes, and 20240801 with version 7 means ids of 4 bytes.
+//
+// The constructor checks that all ids are below the limit. If an id is not, the constructor throws
+// Error with the position of the id. Callers use expectUnchanged() to detect later changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,23 +28,23 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// Opens a file. Ids must be in [0, limit); limit 0 means no limit. The type `automatic` selects
-  /// the type that the header names, or without a header the narrowest type for the limit. Throws
-  /// Error.
+  /// Opens a file. Throws Error, also if an id is not below `limit`. If `limit` is 0, there is no
+  /// limit. TokenType::automatic means the type in the header or, without a header, the narrowest
+  /// type that can represent ids below `limit`.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }
   const char *typeName() const { return width == 1 ? "uint8" : width == 2 ? "uint16" : "uint32"; }
   bool hasHeader() const { return begin != 0; }
-  /// Copies `count` ids, starting at index `first`, to `ids`. Throws InputChanged. Allocates no
-  /// memory unless it throws.
+  /// Copies `count` ids, starting at index `first`, to `ids`. Throws InputChanged if the file has
+  /// been truncated. Allocates no memory unless it throws.
   void read(uint64_t first, uint64_t count, uint32_t *ids) const;
   uint32_t operator[](uint64_t index) const;
   const InputFile &getFile() const { return file; }
   /// Throws InputChanged if the file has changed since it was opened. Allocates no memory unless
-  /// its change time differs.
+  /// the change time has changed.
   void expectUnchanged() const { file.expectContent(content); }
-  /// Returns text for comparing the tokens between processes; see InputFile::comparison().
+  /// Returns the result of InputFile::comparison() at opening.
   const std::string &comparison() const { return content; }
   /// Returns the SHA-256 of the whole file as hexadecimal digits.
   std::string sha256() const;
@@ -53,8 +55,8 @@ private:
   void checkIds(const std::string &path, uint64_t limit) const;
 
   InputFile file;
-  std::string content;           // comparison() at opening
-  uint64_t begin = 0, count = 0; // bytes of the header; number of tokens
+  std::string content;           ///< comparison() at opening
+  uint64_t begin = 0, count = 0; ///< size of the header in bytes, and number of tokens
   uint32_t width = 1;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One table lists the variables. They are read strictly: a variable that is not a number is
-// refused, and so is a rank without a number of ranks.
+// One table lists the variables of all launchers. Throws Error if the value of a variable is not a
+// number, or if the rank is set but the number of ranks is not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,9 @@
 using namespace fsdprt;
 
 namespace {
-/// Names of a launcher's variables.
 struct Launcher {
   const char *name;
-  const char *present; // variable that must be set for this launcher; null: none
+  const char *present; ///< further variable that is set if this launcher is used, or null
   const char *rank, *ranks, *localRank, *localRanks;
   bool hasMpi;
 };
@@ -55,7 +54,7 @@ static std::string textOf(const Variables &variable, const char *name) {
   return text ? text : "";
 }
 
-/// Sets the address, or the socket name, at which ranks meet.
+/// Sets the address, or the socket name, at which ranks connect.
 static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
   place.address = textOf(variable, "MASTER_ADDR");
   std::optional<uint32_t> port = numberIn(variable, "MASTER_PORT");
@@ -77,8 +76,8 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
-/// Returns the folder of an attempt of torchrun, in which each rank has FOLDER/RANK/error.json.
-/// Returns an empty text if several torchruns on several machines may have started the ranks.
+/// Returns the folder in which torchrun gives each rank a file FOLDER/RANK/error.json. The folder
+/// is different after a restart. Returns an empty text unless one torchrun has started all ranks.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)
@@ -86,7 +85,7 @@ static std::string attemptFolder(const Variables &variable, const LaunchPlace &p
   return place.localRanks == place.ranks ? folder : "";
 }
 
-/// Cuts the middle out of a long text.
+/// Returns a text of at most 103 bytes: replaces the middle of a longer text by "...".
 static std::string shortened(const std::string &text) {
   constexpr size_t most = 100;
   return text.size() <= most
@@ -94,7 +93,7 @@ static std::string shortened(const std::string &text) {
              : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
-/// Returns the job id with its source, or an empty text.
+/// Returns the job id and the variable or launcher that it is from, or an empty text.
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   auto named = [&](const std::string &id, const char *source) {
     return "'" + shortened(id) + "' (" + source + ")";

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The handlers set a flag and print with write(2), which is async-signal-safe.
+// The signal handlers set a flag and call write(2), which is async-signal-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ static void ask(int signal) {
 static void endEarly(int signal) {
   static const char text[] = "\nfsdp-run: ended before the first step\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
-  raise(signal); // SA_RESETHAND has restored the default handler
+  raise(signal); // SA_RESETHAND has restored the default action
 }
 
 static void note(int signal) { asked = signal; }

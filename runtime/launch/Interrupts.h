@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first SIGINT, SIGTERM or SIGHUP asks for the end of the run; the run checks it between steps.
-// The second signal ends the process by the default action. Signals that the process ignores
-// (nohup, background jobs of a shell) stay ignored.
+// The first SIGINT, SIGTERM or SIGHUP asks the run to end; the run checks interruptSignal() between
+// steps. The second signal ends the process by the default action. Signals that the process already
+// ignores, for example under nohup(1), stay ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,13 +15,15 @@
 
 namespace fsdprt {
 
-/// How signals are handled. With `early`, when there are no steps yet, prints a line and ends the
-/// process. With `said`, prints a line, and the run ends after the step. `quiet` is like `said`
-/// without the line, because another process prints it. With `launched`, which is for a process
-/// that fsdp-run started for a rank, only SIGTERM is caught, each time.
+/// What the first signal does:
+/// - early: prints a line and ends the process, because no step has begun.
+/// - said: prints a line and asks the run to end.
+/// - quiet: asks the run to end. Another process prints the line.
+/// - launched: SIGTERM asks the run to end, and so do later SIGTERMs. Other signals are not caught.
+///   This is for processes that fsdp-run has started for ranks.
 enum class Interrupts { early, said, quiet, launched };
 void catchInterrupts(Interrupts how);
-/// Returns the signal that asked for the end, or 0.
+/// Returns the number of the signal that asked the run to end, or 0.
 int interruptSignal();
 
 } // namespace fsdprt

@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. A process started by fsdp-run --processes knows its rank.
-//  2. If a launcher's environment names more than one process, each process has the rank given
-//     there. --backend=local, --processes and a different --ranks contradict it and are errors.
-//     Ranks connect over MPI if the launcher is an MPI launcher, else at the given address. With
+//  1. A process that fsdp-run --processes has started gets its rank by the option --launched-rank.
+//  2. If a launcher has started several processes, environment variables give each process its
+//  rank.
+//     --backend=local, --processes and a different --ranks are then errors. Ranks connect over MPI
+//     if the launcher is an MPI launcher, and otherwise at the address in the environment. With
 //     --backend=nccl, collectives run over NCCL.
-//  3. Otherwise this process has all ranks, or starts a process for each.
+//  3. Otherwise this process has all ranks or, with --processes, starts a process for each rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,6 @@
 #include "core/Error.h"
 #include "launch/Rendezvous.h"
 #include <cstdlib>
-#include <sys/random.h>
 #include <unistd.h>
 
 using namespace fsdprt;
@@ -39,7 +39,7 @@ static void refuseContradictions(const LaunchOptions &options) {
              (ull)options.ranks, place.c_str());
 }
 
-/// Checks the address of ranks that connect without MPI.
+/// Throws Error if ranks have no address at which they can connect without MPI.
 static void checkMeeting(const LaunchOptions &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())
@@ -56,8 +56,8 @@ static void checkMeeting(const LaunchOptions &options) {
              place.text().c_str());
 }
 
-/// Checks that the process at the other end of the channel, which gave these options, is the
-/// parent.
+/// Throws Error unless the other end of `launchedChannel` belongs to the parent process, so that
+/// users cannot set the --launched options.
 static void checkLaunched(const LaunchOptions &options) {
   bool isLaunched =
       options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
@@ -110,10 +110,11 @@ void fsdprt::checkPlaceOf(const LaunchOptions &options, uint64_t ranks) {
 std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
   if (!options.flightRecord.empty())
     return options.flightRecord;
-  const char *folder = std::getenv("TMPDIR");
-  // The digits are random, because other users can create files in that folder.
-  uint64_t digits = 0;
-  [[maybe_unused]] ssize_t drawn = getrandom(&digits, sizeof digits, GRND_NONBLOCK);
-  return format("%s/%s-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp",
-                options.program, static_cast<int>(getpid()), (ull)digits);
+  const char *temporary = std::getenv("TMPDIR");
+  std::string folder = format("%s/%s-%d-XXXXXX", temporary && *temporary ? temporary : "/tmp",
+                              options.program, static_cast<int>(getpid()));
+  // The folder is of this user alone, because other users can create files in the temporary folder.
+  // If it cannot be created, writing the record fails with a message that names this path.
+  [[maybe_unused]] char *made = mkdtemp(folder.data());
+  return folder + "/flight.json";
 }

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows the rules of docs/how-to/launch.md for options and launchers' environments.
+// Decides which ranks this process has, from its options and the environment variables of
+// launchers. docs/how-to/launch.md has the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,14 +16,16 @@
 
 namespace fsdprt {
 
-/// Sets backend, rank and place. Throws Error if options and environment contradict each other.
+/// Sets the backends, the rank and the place in `options`. Throws Error if options and environment
+/// contradict each other.
 void placeProcess(LaunchOptions &options);
 
-/// Throws Error if a launcher started more or fewer processes than the artifact has ranks.
+/// Throws Error if the number of processes of a launcher is not the number of ranks of the
+/// artifact.
 void checkPlaceOf(const LaunchOptions &options, uint64_t ranksOfArtifact);
 
 /// Returns the path of the flight record, which is written if a rank is lost or hangs. Without the
-/// option, each call returns a new path.
+/// option, each call returns a path in a new folder, which only this user can read.
 std::string flightRecordPath(const LaunchOptions &options);
 
 } // namespace fsdprt

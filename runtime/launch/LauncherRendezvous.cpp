@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host is a separate process, so that it can detect and report the loss of any rank, including
-// rank 0. The host is not the ranks' parent. It notices the end of a rank because the kernel closes
-// the rank's channel. It sends the first error to all ranks. A rank reads this error after its
-// waits have ended, so that all ranks report the same error.
+// The host is a separate process, so that it can report the loss of any rank, including rank 0. The
+// host is not the parent of the ranks. It detects the end of a rank by the rank's channel, which
+// the kernel then closes. The host sends the first error to all ranks. A rank that fails asks the
+// host for this error, so that all ranks report the same error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +27,9 @@
 
 using namespace fsdprt;
 
-static constexpr double verdictSeconds = 5; // the host polls every 50 ms
+static constexpr double verdictSeconds = 5; // time limit of askHost(); the host polls every 50 ms
 static constexpr double refusalSeconds = 3;
-static constexpr double hostEndSeconds = 1; // time for which rank 0 waits for the host
+static constexpr double hostEndSeconds = 1; // time for which rank 0 waits for the end of the host
 
 //===- The host -----------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ public:
 private:
   struct Member {
     int process;
-    Descriptor handle; ///< pidfd of the process, which stays valid if its id is reused
+    Descriptor handle; ///< pidfd, which denotes the same process even if `process` is reused
     bool ended = false;
   };
   static std::vector<int> endsOf(const std::vector<RendezvousHost::Member> &met);
@@ -103,8 +103,8 @@ void Host::run() {
   }
 }
 
-/// Ignores signals, because they are for the ranks. Closes all inherited descriptors except
-/// `listener`.
+/// Makes this process the host: ignores signals, which are for the ranks, and closes all inherited
+/// descriptors except `listener`.
 static void becomeHost(int listener) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     std::signal(signal, SIG_IGN);
@@ -124,13 +124,13 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // the host failed before it could report errors
+    } catch (const Error &error) { // `host` could not be created and has told the ranks nothing
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
         Channel(member.channel.release()).send(message);
     }
-  } catch (const std::exception &) { // the ranks have received the error already
+  } catch (const std::exception &) { // gather() has told the ranks the error
   }
   _exit(0);
 }
@@ -155,7 +155,15 @@ void fsdprt::reportToPeers(const LaunchPlace &place, const Error &error) {
                      refusalSeconds);
 }
 
+/// Continues the host if it was stopped. A stopped host would never notice the end of the ranks,
+/// and would stay behind.
+static void continueHost(int channel) {
+  if (std::optional<int> host = processBehind(channel); host && *host > 0)
+    ::kill(*host, SIGCONT);
+}
+
 void fsdprt::leaveRendezvous(const LaunchOptions &options, int channel) {
+  continueHost(channel);
   shutdown(channel, SHUT_RDWR);
   for (double limit = monotonicSeconds() + hostEndSeconds;
        options.place->rank == 0 && monotonicSeconds() < limit; usleep(2000))
@@ -165,6 +173,7 @@ void fsdprt::leaveRendezvous(const LaunchOptions &options, int channel) {
 
 Error fsdprt::askHost(const LaunchOptions &options, int channel, fsdprt_status status,
                       const char *message) {
+  continueHost(channel);
   std::string self = format("rank %u: ", options.place->rank), text = message;
   Channel end(dup(channel));
   bool told = end.send(failureOf(status, (self + text).c_str()));

@@ -6,8 +6,7 @@
 //
 //     torchrun, srun, a script
 //       fsdp-run        RANK=0    prints, writes metrics, exports
-//         fsdp-run                the host: forked by rank 0; computes and prints nothing, outlives
-//                                 rank 0
+//         fsdp-run                the host: forked by rank 0; supervises all ranks, outlives rank 0
 //       fsdp-run        RANK=1
 //       ...
 //
@@ -21,26 +20,26 @@
 
 namespace fsdprt {
 
-/// Connects this rank with the others at options.place, and sets options.launchedChannel to this
-/// rank's end of a channel. Must be called before threads exist. Throws Error if the ranks do not
-/// connect in time.
+/// Connects this rank with the others at options.place. Sets options.launchedChannel to a channel
+/// to the host. Must be called before the process has threads, because rank 0 forks. Throws Error
+/// if not all ranks connect in time.
 void rendezvous(LaunchOptions &options);
 
-/// Tells the other ranks that this rank fails before it connects, so that they do not wait for it.
-/// May take some seconds.
+/// Tells the other ranks that this rank has failed before it connected, so that they do not wait
+/// for this rank. May take some seconds.
 void reportToPeers(const LaunchPlace &place, const Error &error);
 
-/// Tells the host that the rank ends because of an error. Returns the first failure of all ranks,
-/// as the host reports it. If the host does not answer, returns this rank's own failure.
+/// Tells the host that this rank ends with an error. Returns the host's answer, which is the first
+/// error of all ranks. If the host does not answer, returns the error of this rank.
 Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
 
-/// Like askHost(). Also prints the failure to stderr, and returns its status, which is the exit
+/// Calls askHost(), prints the resulting error to stderr, and returns its status, which is the exit
 /// code.
 int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
                  const char *message);
 
-/// Tells the host that a rank ends in an orderly way. Rank 0 waits briefly for the host, which ends
-/// after the last rank.
+/// Tells the host that this rank ends without an error. On rank 0, waits at most 1 second for the
+/// end of the host, which ends after the last rank.
 void leaveRendezvous(const LaunchOptions &options, int channel);
 
 } // namespace fsdprt

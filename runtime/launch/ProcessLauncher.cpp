@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Fork and execute this program for each rank. A rank dies with its parent (PR_SET_PDEATHSIG).
+//  1. Fork and execute this program for each rank. The kernel kills a rank whose parent has ended
+//     (PR_SET_PDEATHSIG).
 //  2. Connect the ranks (ShmHost).
-//  3. Every 50 ms check messages, ended processes, heartbeats and signals (ProcessSupervisor.h).
-//  4. Wait until all ranks have ended. Ranks that do not end by themselves within 10 s are killed.
+//  3. Every 50 ms, check messages, ended processes, heartbeats and signals (ProcessSupervisor.h).
+//  4. Wait until all ranks have ended. After an error, kill ranks that do not end within 10 s.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +28,13 @@ using ull = unsigned long long;
 namespace {
 class Launcher final : public ProcessSupervisor {
 public:
-  /// `restart`: how the ranks start again; its artifact is empty at the first start.
+  /// `restart` is the result of planRestart(). Its artifact is empty at the first start.
   Launcher(const LaunchOptions &options, char **argv, const Restart &restart)
       : ProcessSupervisor(options, {}), argv(argv), restart(restart), children(host.ranks()) {}
   /// Kills the remaining children and waits for them.
   ~Launcher() override;
   int run();
-  /// Returns the number of ranks that ended by themselves, in order or with a reported failure.
+  /// Returns the number of ranks that were not lost: they finished, or reported a failure.
   uint64_t countLeft();
 
 private:
@@ -55,8 +56,8 @@ private:
   const Restart &restart;
   std::vector<Child> children;
   int forwarded = 0;
-  bool endedEarly =
-      false; ///< by the forwarded signal, which ends ranks at once before the first step
+  /// True if the forwarded signal has ended ranks before the first step.
+  bool endedEarly = false;
 };
 } // namespace
 
@@ -84,8 +85,10 @@ void Launcher::start(uint32_t rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
       _exit(FSDPRT_LOST);
-    std::signal(SIGINT, SIG_IGN); // The launcher handles control-C and forwards it.
-    std::signal(SIGHUP, SIG_IGN); // The launcher also forwards the loss of the terminal.
+    // A terminal sends SIGINT and SIGHUP to ranks and launcher. The launcher forwards both as
+    // SIGTERM.
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGHUP, SIG_IGN);
     fcntl(end, F_SETFD, 0);
     execv("/proc/self/exe", arguments.data());
     _exit(FSDPRT_FAILED);
@@ -115,7 +118,7 @@ void Launcher::reap() {
     if (child.ended || waitpid(child.process, &child.status, WNOHANG) != child.process)
       continue;
     child.ended = true;
-    host.serve(0); // receive the child's last messages
+    host.serve(0); // receives the last messages of the child
     takeFailures();
     judgeEnd(rank);
   }
@@ -173,7 +176,8 @@ int Launcher::run() {
     std::fprintf(stderr, "%s: ended before the first step\n", options.program);
   if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
     return 128 + forwarded;
-  if (WIFSIGNALED(children[0].status)) { // end by the same signal, such as SIGPIPE
+  // If a signal such as SIGPIPE has ended rank 0, end by the same signal.
+  if (WIFSIGNALED(children[0].status)) {
     std::signal(WTERMSIG(children[0].status), SIG_DFL);
     std::raise(WTERMSIG(children[0].status));
   }
@@ -208,7 +212,7 @@ int fsdprt::launch(const LaunchOptions &options, char **argv,
                    restart.resume.c_str(), where.c_str(), (ull)restarts + 1,
                    (ull)options.mostRestarts);
       current.artifact = restart.artifact;
-      current.ranks = 0; // --ranks holds for the first artifact
+      current.ranks = 0; // --ranks applies to the first artifact only
     }
   }
 }

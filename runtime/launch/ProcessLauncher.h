@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     fsdp-run --processes          starts, watches, reports; computes nothing
+//     fsdp-run --processes          starts and supervises the ranks; computes nothing
 //       fsdp-run --launched-rank=0  prints, writes metrics, exports
 //       fsdp-run --launched-rank=1
 //       ...
@@ -20,24 +20,25 @@
 
 namespace fsdprt {
 
-/// How ranks start again.
+/// Artifact and save with which ranks start again after the loss of a rank.
 struct Restart {
   std::string artifact; ///< path
-  uint64_t ranks = 0;   ///< of the artifact
-  std::string resume;   ///< folder of saves to resume from; empty: start from the beginning
+  uint64_t ranks = 0;   ///< number of ranks of the artifact
+  std::string resume;   ///< folder of saves to resume from; empty to start at the first step
 };
 
 /// Runs this program once for every rank, with the same arguments. Returns the exit code. Throws
-/// Error with the first reason if the ranks do not all end in order. No rank is left running.
-/// planRestart(left) says how to go on if `left` of the ranks were not lost. If it throws, its
-/// message is appended to the reason.
+/// the first error of a rank. All ranks have ended when the function returns or throws. If ranks
+/// are lost and options.restart is set, calls planRestart() with the number of ranks that were not
+/// lost, and restarts. If planRestart() throws, its message is appended to the first error.
 int launch(const LaunchOptions &options, char **argv,
            const std::function<Restart(uint64_t left)> &planRestart);
 
-/// Returns the message in which a rank reports its failure.
+/// Returns the message by which a rank reports its failure.
 Message failureOf(fsdprt_status status, const char *message);
 
-/// Reports why a process that launch() started ends.
+/// Reports the failure of a rank to launch(), which started its process. If launch() cannot be
+/// reached, prints the failure.
 void reportToLauncher(const LaunchOptions &options, int channel, fsdprt_status status,
                       const char *message);
 

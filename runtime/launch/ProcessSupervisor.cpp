@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The measured age of a heartbeat grows only while this process observes it, so that no rank is
-// blamed if the whole machine was suspended.
+// The age of a heartbeat grows by at most 100 ms per poll, so that the heartbeats are not stale
+// after the whole machine was suspended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,7 @@ void ProcessSupervisor::setReason(Error error) {
   tell(*reason);
 }
 
-/// Writes the flight record. Returns a text for the end of a message that names its path.
+/// Writes the flight record. Returns a text with its path to append to a message.
 std::string ProcessSupervisor::writeFlightRecord() {
   const SharedControlBlock &board = host.getBoard();
   std::string path = flightRecordPath(options);
@@ -144,8 +144,8 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// Checks that ranks connect in time. Each arrival restarts the time limit; the first arrival has
-/// ten times the limit.
+/// Ends the run if no further rank connects within `timeoutSeconds` after the last one that did.
+/// For the first rank, the limit is ten times as long.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)
     return;
@@ -168,7 +168,7 @@ void ProcessSupervisor::reportMissing(const std::string &missing, double limit) 
                            missing.find(',') == missing.npos ? "" : "s", missing.c_str(), limit)});
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank)
     if ((", " + missing + ",").find(", " + std::to_string(rank) + ",") != std::string::npos)
-      kill(rank, SIGKILL); // A stopped process handles no other signal.
+      kill(rank, SIGKILL); // A stopped process (SIGSTOP) handles no other signal.
 }
 
 void ProcessSupervisor::checkHeartbeats() {
@@ -186,6 +186,6 @@ void ProcessSupervisor::checkHeartbeats() {
     std::string where = describeProgress(rank);
     setReason({FSDPRT_HUNG, format("rank %u (process %d) has sent no heartbeat for %.1f s: %s",
                                    rank, processOf(rank), heart.still, where.c_str())});
-    kill(rank, SIGKILL); // A stopped process handles no other signal.
+    kill(rank, SIGKILL); // A stopped process (SIGSTOP) handles no other signal.
   }
 }

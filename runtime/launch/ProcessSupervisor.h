@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One process supervises all ranks: it connects them (ShmHost), receives their messages, and
-// detects processes with a stale heartbeat and ranks that do not connect. The first error is the
-// reason for the end of the run. It sets the failure flag in the control block, which ends the
-// other ranks' waits. Two derived classes detect ended processes and tell ranks the reason: one in
-// the process that started the ranks (ProcessLauncher.cpp), and one in the process that only
-// connected them (LauncherRendezvous.cpp).
+// One process supervises all ranks. It connects the ranks (ShmHost), receives their messages, and
+// detects stale heartbeats and ranks that do not connect. The first error ends the run: its status
+// is stored in the control block, which ends the waits of all ranks. Two derived classes detect
+// ended processes: the class Launcher in the process that has started the ranks
+// (ProcessLauncher.cpp), and the class Host in a process that only connects them
+// (LauncherRendezvous.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,16 +28,17 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  static constexpr double graceSeconds = 10; ///< time for ranks to end by themselves after an error
+  static constexpr double graceSeconds = 10; ///< time after which ranks are killed after an error
 
-  /// `ends` is explained at ShmHost. If it is empty, the host creates the channels.
+  /// `ends` are the descriptors of the channels to the ranks. If `ends` is empty, `host` creates
+  /// the channels.
   ProcessSupervisor(const LaunchOptions &options, const std::vector<int> &ends);
 
   /// Sends a signal to a rank's process, unless it has ended.
   virtual void kill(uint32_t rank, int signal) = 0;
   virtual bool hasEnded(uint32_t rank) const = 0;
   virtual int processOf(uint32_t rank) const = 0;
-  /// Tells the ranks the reason for the end of the run.
+  /// Tells the ranks the first error.
   virtual void tell(const Error &) {}
 
   /// Begins to watch. `startedRanks` is true if the ranks are children and end with this process.
@@ -45,13 +46,13 @@ protected:
   void takeFailures();
   void checkArrival();
   void checkHeartbeats();
-  /// Sets the reason, unless it is set or `error` only follows from another rank's error.
+  /// Ends the run with `error`, unless an earlier error has ended it. Ignores FSDPRT_ABANDONED, the
+  /// status of a rank that has failed because another rank has failed.
   void setReason(Error error);
   bool allEnded() const;
-  /// Returns true if the rank has reported a failure or left in an orderly way.
+  /// Returns true if the rank has finished or has reported a failure.
   bool hasReported(uint32_t rank);
   std::string describeProgress(uint32_t rank);
-  /// Kills ranks that do not end within graceSeconds.
   void killStragglers();
 
   const LaunchOptions &options;
@@ -66,7 +67,7 @@ private:
 
   struct Heartbeat {
     uint64_t beats = 0;
-    double still = 0; ///< seconds
+    double still = 0; ///< seconds since `beats` last changed
   };
   std::vector<Heartbeat> heartbeats;
   double lastPoll = 0, lastArrival = 0, reasonSetAt = 0;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Code for both sides, and the rank's side. A rank tries to connect until its time limit, because
-// rank 0 may start late. It keeps the last error for the message. A refusal by the host is final.
+// Implements frames, addresses and the rank's part of the rendezvous. A rank tries to connect until
+// its time limit, because rank 0 may start later. It then reports the last problem. If the host
+// sends a refusal, the rank does not try again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +96,8 @@ MeetingAddress MeetingAddress::abstract(const std::string &name) {
   MeetingAddress result;
   auto &address = reinterpret_cast<sockaddr_un &>(result.address);
   address.sun_family = AF_UNIX;
-  size_t length = std::min(name.size(), sizeof address.sun_path - 1); // the first byte is 0
+  // The first byte of an abstract name is 0.
+  size_t length = std::min(name.size(), sizeof address.sun_path - 1);
   std::memcpy(address.sun_path + 1, name.data(), length);
   result.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   result.text = "the Unix socket '" + printable(name) + "'";
@@ -134,8 +136,8 @@ static std::string readLine(const char *path) {
   return std::string(text, strcspn(text, "\n") * (size > 0));
 }
 
-/// Returns text that is equal for processes which can share abstract names and memory: those of one
-/// kernel and one network namespace.
+/// The text consists of the boot id of the kernel and the network namespace, because processes that
+/// have both in common can share memory and abstract names.
 std::string fsdprt::machineIdentity() {
   char network[64] = "";
   [[maybe_unused]] ssize_t size = readlink("/proc/self/ns/net", network, sizeof network - 1);
@@ -159,7 +161,6 @@ std::optional<int> fsdprt::processBehind(int file) {
 //===- A rank -------------------------------------------------------------===//
 
 namespace {
-/// One rank's attempt to connect to the others.
 class Attempt {
 public:
   Attempt(const LaunchPlace &place, double seconds)
@@ -179,12 +180,12 @@ private:
   const LaunchPlace &place;
   double seconds, limit;
   std::string where, problem = "no connection was tried", missing;
-  bool answered = false; ///< a frame was received on the last connection
+  bool answered = false; ///< true if the last connection has received a frame
 };
 } // namespace
 
-/// Returns true if a connection is connected to itself. This happens if no process listens and the
-/// system assigns the connection the port that it connects to.
+/// Returns true if both ends of a TCP connection are the same socket. This happens if no process
+/// listens at the port, and the kernel chooses the same port for the connecting socket.
 static bool isToItself(int connection) {
   sockaddr_storage own = {}, peer = {};
   socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;
@@ -194,13 +195,13 @@ static bool isToItself(int connection) {
          std::memcmp(&own, &peer, ownBytes) == 0;
 }
 
-/// Closes a connection at once, so that its port is not kept in TIME_WAIT.
+/// Closes a connection with a reset, so that its port is not kept in TIME_WAIT.
 static void drop(Descriptor connection) {
   linger now = {1, 0};
   setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-/// Connects to an address. Returns a closed descriptor and sets `problem` on failure.
+/// Connects to an address. On failure, sets `problem` and returns a Descriptor that is not open.
 Descriptor Attempt::connectTo(const MeetingAddress &address) {
   Descriptor file(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   where = address.text;
@@ -240,8 +241,8 @@ Descriptor Attempt::connectToAny() {
   return Descriptor();
 }
 
-/// Sends hello and waits for a welcome. Returns nothing if the other end closes before it answers.
-/// Throws the host's refusal.
+/// Sends a hello frame and waits for a welcome frame. Returns nullopt if the other end closes the
+/// connection before it answers. Throws Error if the host refuses.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
   hello.introduce(place);
@@ -249,8 +250,7 @@ std::optional<Frame> Attempt::askOn(int connection) {
   answered = false;
   problem = "a process listens there, but does not answer";
   FrameReader reader;
-  // The wait lasts a little longer than the limit, because the host's list of missing ranks is more
-  // precise.
+  // Wait one second longer than the limit for the host's refusal, which lists the missing ranks.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
     Network::get().poll(&wanted, 1, 0.1);
@@ -329,7 +329,7 @@ void Attempt::refuse(const Error &reason) {
     Descriptor connection = connectToAny();
     if (!connection.isOpen() || !sendFrame(connection.get(), frame))
       continue;
-    // The rank waits until the frame has been read: the host then answers or closes the connection.
+    // Wait until the host has read the frame. The host then answers or closes the connection.
     pollfd wanted = {connection.get(), POLLIN, 0};
     Network::get().poll(&wanted, 1, std::max(left(), 0.0));
     return;
@@ -342,7 +342,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // the host's refusal
+  } catch (const Error &error) { // a refusal, or data of another program
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";
@@ -354,7 +354,7 @@ void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, dou
       RendezvousHost(place, seconds, /*asks=*/false).refuse(reason, /*told=*/{0});
     else
       Attempt(place, seconds).refuse(reason);
-  } catch (const Error &) { // the other ranks cannot be reached
+  } catch (const Error &) { // the host cannot be reached
   }
 }
 

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Processes that only know their rank and an address are connected like the processes that fsdp-run
-// --processes starts: each has one end of a Unix socket, and one process, the host, has the other
-// ends.
+// Connects processes that know only their rank and an address. One process is the host. Afterwards,
+// each rank has a channel to the host, like the ranks that fsdp-run --processes starts.
 //
 //     rank                                        host, on the machine of rank 0
 //     connect, until a process listens
@@ -16,10 +15,10 @@
 //                                          <--    welcome (name of a Unix socket), or refusal
 //     connect to that socket, send rank    -->    checks the user; this is the rank's channel
 //
-// Frames have a fixed size and begin with a magic number; data without it comes from another
-// program. Unix sockets have abstract names, so that nothing is left in the file system. All ranks
-// are told the reason of a refusal. A process of another job is rejected, and the rendezvous goes
-// on.
+// Frames have a fixed size and begin with a magic number. Data without the magic number is from
+// another program. Unix sockets have abstract names, so that nothing is left in the file system. If
+// the rendezvous fails, the host tells all ranks the reason. The host rejects a process of another
+// job, which does not make the rendezvous fail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +35,6 @@
 
 namespace fsdprt {
 
-/// Owns a descriptor and closes it.
 class Descriptor {
 public:
   explicit Descriptor(int file = -1) : file(file) {}
@@ -54,7 +52,7 @@ private:
   int file;
 };
 
-/// Message between a rank and the host until each rank has its channel.
+/// Message between a rank and the host before the rank has its channel.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
   static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frames.
@@ -62,27 +60,26 @@ struct Frame {
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
-  double secondsLeft = 0;                // seconds until the rank's time limit
-  char machine[128] = {}, host[64] = {}; // host: machine name, for messages
-  char job[160] = {}, session[64] = {};  // see Environment.h
+  double secondsLeft = 0;                ///< time until the rank stops waiting
+  char machine[128] = {}, host[64] = {}; ///< result of machineIdentity(), and of machineName()
+  char job[160] = {}, session[64] = {};  ///< as in LaunchPlace
   char text[1024] = {};
 
   static Frame make(Kind kind);
-  /// Sets the fields that identify this process.
+  /// Sets the members that identify this process.
   void introduce(const LaunchPlace &place);
   bool isOurs() const;
-  /// Returns the whole text, without control characters.
+  /// Returns `text` without control characters.
   std::string words() const;
 };
 
-/// Reads a frame that may arrive in pieces.
+/// Reads a frame, which may arrive in several parts.
 class FrameReader {
 public:
   enum class State { partial, complete, foreign, end };
   /// Reads the available bytes without waiting.
   State read(int file);
   const Frame &get() const { return frame; }
-  /// Starts a new frame.
   void clear() { got = 0; }
   bool hasSome() const { return got > 0; }
 
@@ -91,45 +88,46 @@ private:
   size_t got = 0;
 };
 
-/// Sends a frame without waiting, because the few frames fit a socket's buffer. Returns false on
-/// failure.
+/// Sends a frame without waiting: all frames of a rendezvous fit the buffer of a socket. Returns
+/// false on failure.
 bool sendFrame(int file, const Frame &frame);
 
-/// An address to listen at or connect to, and its text for messages.
+/// An address to listen at or to connect to, and a text for messages.
 struct MeetingAddress {
   sockaddr_storage address = {};
   socklen_t bytes = 0;
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// Returns the addresses of MASTER_ADDR, or the abstract name of a place. Throws Error if the
-  /// name does not exist. If a later lookup may succeed, returns no address and sets `problem`.
+  /// Returns the address `meetingName` of `place` or, if it is empty, all addresses of the host
+  /// `address`. Throws Error if this host name does not exist. If the lookup fails for another
+  /// reason, so that a later call may succeed, returns no address and sets `problem`.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
-/// Connects to an address as rank 0 of a place would, and returns the refusal of the process that
-/// listens there. Returns an empty text if fsdp-run does not listen there.
+/// Connects to an address as the rank of `place`, and returns the message with which the process
+/// that listens there refuses it. Returns an empty text if that process is not fsdp-run.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
-/// Returns an identity of this machine, equal for processes that may share memory.
+/// Returns a text that identifies this machine. It is equal for processes that can share memory.
 std::string machineIdentity();
-/// Returns the machine's name, for messages.
+/// Returns the host name, for messages.
 std::string machineName();
-/// Returns the process at the other end of a Unix socket, or nothing if it belongs to another user.
+/// Returns the id of the process at the other end of a Unix socket, or nullopt if that process
+/// belongs to another user.
 std::optional<int> processBehind(int file);
 
-/// Connects to the other ranks and returns this rank's end of its channel. After `seconds` throws
-/// Error, which names the missing ranks.
+/// Connects this rank and returns the descriptor of its channel to the host. If ranks are missing
+/// after `seconds`, throws Error with their numbers.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
-/// Tells the other ranks that this rank fails, and why, if it can reach them within `seconds`.
+/// Tells the other ranks that this rank has failed for `reason`. Gives up after `seconds`.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
-/// The host's side of the rendezvous.
 class RendezvousHost {
 public:
-  /// Listens at the place; throws Error if it cannot. If another process listens there and `asks`
-  /// is true, asks for that process's identity, which also tells it that there are two ranks 0.
+  /// Listens at `place`. Throws Error if this fails. If another process listens there and `asks` is
+  /// true, calls askWhoListens(), by which the other process learns of a second rank 0.
   RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
@@ -137,11 +135,11 @@ public:
     Descriptor channel;
     int process = 0;
   };
-  /// Connects all ranks and returns a member for each, in the order of ranks. On failure tells the
-  /// connected ranks, and throws Error.
+  /// Connects all ranks and returns one Member per rank, in the order of ranks. On failure, calls
+  /// refuse() and throws Error.
   std::vector<Member> gather();
-  /// Tells the connected ranks, and those that connect soon, that the rendezvous fails. Does not
-  /// wait for the ranks in `told`.
+  /// Tells the ranks that are connected, or that connect within some seconds, that the rendezvous
+  /// has failed. The ranks `told` already know. Returns when all ranks know.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
@@ -169,7 +167,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< last rejected process of another job, for messages
+  std::string turnedAway; ///< describes the last rejected process of another job, for messages
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

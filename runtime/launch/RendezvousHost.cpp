@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One loop serves all connections. A connection that sends nothing, or no frame, is ignored or
-// closed, without effect on the others. The rendezvous fails if a rank is lost before all ranks
-// have connected, or contradicts the others. The ranks that have connected are then told why; for
-// some seconds, so are ranks that connect later. A process of another job is told so and rejected;
-// it cannot make this job's rendezvous fail.
+// One loop serves all connections. A connection that sends nothing is ignored, and a connection
+// that sends anything but frames is closed. The rendezvous fails if a rank is lost before all ranks
+// have connected, or if the frames of two ranks contradict each other. The host then tells the
+// connected ranks the reason and, for some seconds, ranks that connect later. A process of another
+// job is rejected with a message and cannot make the rendezvous fail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,9 @@
 using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
-static constexpr double joinSeconds = 10;    // limit from the welcome to the channel
-static constexpr double lingerSeconds = 3;   // time for ranks that connect after a refusal
-static constexpr double occupiedSeconds = 5; // a refused rendezvous may hold the port so long
+static constexpr double joinSeconds = 10;    // time limit for channels after the welcome
+static constexpr double lingerSeconds = 3;   // time for which refuse() waits for further ranks
+static constexpr double occupiedSeconds = 5; // time for which another process may hold the port
 static constexpr size_t mostStrangers = 64;  // limit of unidentified connections
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
@@ -80,8 +80,8 @@ uint32_t RendezvousHost::numKnown() const {
                                              [](const auto &guest) { return guest->isKnown; }));
 }
 
-/// Returns the missing ranks, as "rank 1 of 4" or "ranks 1, 3 of 4", and the number of unidentified
-/// connections.
+/// Returns a text such as "ranks 1, 3 of 4" that names the missing ranks, the last rejected process
+/// and the number of unidentified connections.
 std::string RendezvousHost::missing() const {
   std::string names;
   uint32_t count = 0;
@@ -101,7 +101,7 @@ std::string RendezvousHost::missing() const {
 
 //===- Connections --------------------------------------------------------===//
 
-/// Waits until a descriptor is ready or until `until`, at most for tellSeconds.
+/// Waits until a descriptor is ready, but not after the time `until` and at most for tellSeconds.
 static void awaitAny(std::vector<pollfd> wanted, double until) {
   double wait = std::clamp(until - Network::get().now(), 0.0, tellSeconds);
   Network::get().poll(wanted.data(), wanted.size(), wait + 0.001);
@@ -127,7 +127,8 @@ void RendezvousHost::acceptAll() {
   }
 }
 
-/// Returns true if a frame may be a rank's first frame: a hello, or the report of a failure.
+/// Returns true if `frame` may be the first frame of a rank: a hello, or a refusal, by which a rank
+/// reports its failure.
 static bool isHello(const Frame &frame) {
   return frame.kind == Frame::hello || frame.kind == Frame::refusal;
 }
@@ -142,7 +143,7 @@ void RendezvousHost::readAll() {
                          guest.hello.rank, guest.hello.process,
                          printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
     if (state == FrameReader::State::complete && guest.isKnown)
-      guest.reader.clear(); // the rank is known, and no more frames are expected
+      guest.reader.clear(); // A rank sends only one frame. Further frames are ignored.
     else if (state == FrameReader::State::complete &&
              (!isHello(guest.reader.get()) || turnAway(guest)))
       state = FrameReader::State::foreign;
@@ -157,7 +158,7 @@ void RendezvousHost::readAll() {
   }
 }
 
-/// Handles a rank that reports a failure. The rank counts as connected. Throws its error.
+/// Counts a rank that reports a failure as connected, and throws its error.
 void RendezvousHost::takeRefusal(Guest &guest) {
   guest.hello = guest.reader.get();
   guest.isKnown = true;
@@ -174,8 +175,8 @@ static std::string jobWords(const std::string &job) {
 }
 
 /// Returns why a process belongs to another job, or an empty text if it may belong to this job. If
-/// neither job has an id, sessions are compared, but only on one machine: ranks of several machines
-/// are refused later, with a message of their own.
+/// neither job has an id and both processes are on one machine, their sessions are compared.
+/// checkMachines() later refuses processes of other machines.
 std::string RendezvousHost::otherJob(const Frame &hello) const {
   std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
   if (job != place.job)
@@ -190,7 +191,7 @@ std::string RendezvousHost::otherJob(const Frame &hello) const {
                 who.c_str(), printable(hello.session).c_str(), printable(place.session).c_str());
 }
 
-/// If a process is of another job, tells it so and returns true.
+/// If a process belongs to another job, sends it a refusal and returns true.
 bool RendezvousHost::turnAway(const Guest &guest) {
   const Frame &hello = guest.reader.get();
   std::string reason = otherJob(hello);
@@ -206,8 +207,8 @@ bool RendezvousHost::turnAway(const Guest &guest) {
   return true;
 }
 
-/// Accepts a rank. Throws Error if it contradicts earlier ranks; the new rank then counts as
-/// connected, and is told too.
+/// Accepts a rank. Throws Error if the rank contradicts earlier ranks. The rank then counts as
+/// connected, so that refuse() tells it the error.
 void RendezvousHost::admit(Guest &guest) {
   const Frame &hello = guest.hello = guest.reader.get();
   guest.reader.clear();
@@ -264,7 +265,7 @@ void RendezvousHost::tellMissing() {
       sendFrame(guest->connection.get(), frame);
 }
 
-/// Returns a random name. A connecting process must know the name and belong to the same user.
+/// Returns a random name for a socket. Only processes that know the name can connect.
 static std::string secretName() {
   uint64_t words[2] = {};
   if (getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words))
@@ -330,9 +331,9 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   }
 }
 
-/// Tells the ranks the reason of the failure. Ranks that connect in the next seconds are also told
-/// of bad input, because they would be refused as well. After other errors the address is freed at
-/// once, because later ranks may belong to another attempt.
+/// If `reason` is bad input, waits some seconds for further ranks, because they would be refused as
+/// well. After other errors, returns without waiting, because ranks that connect later may belong
+/// to another attempt.
 void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;

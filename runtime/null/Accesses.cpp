@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   launch       A binding is read if the kernel does not write it. Otherwise it is read and
-//                written, or only written, completely, if `reads` says that it is not read. Scratch
-//                is written, and its contents are undefined after the launch.
+//   launch       A binding that the kernel does not write is read. Other bindings are read and
+//                written, or, if `reads` excludes them, completely overwritten. Scratch is written,
+//                and its contents are undefined after the launch.
 //   collective   The rank and its peers read the source. The target is written.
 //   copy, fill   The source is read, and the target is written.
 //   initialise   The part of the parameter in the rank's piece of the state is written.

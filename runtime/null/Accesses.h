@@ -6,7 +6,7 @@
 //
 // Derives the accesses of a command from the artifact: the bindings of a kernel with its `reads`
 // and `writes`, its scratch memory, and the source and target of a collective or copy. The ranges
-// are those of one rank in one iteration of a loop.
+// are valid for one rank in one iteration of a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ struct Access {
   Role role;
   uint32_t index; // index of the binding; 0 for other roles
   bool reads = false, writes = false;
-  bool needsValue = false;     // true if all bytes must have been written before
+  bool needsValue = false;     // true if all bytes must have been written earlier
   bool leavesValue = true;     // false if the written bytes are undefined afterwards
   bool inArena = true;         // if false, `begin` and `end` are invalid
   uint64_t alignment = 1;      // in bytes
@@ -44,7 +44,8 @@ public:
   /// Sets `into` to the accesses of `command` in `iteration`. Waits and loops have no accesses.
   void of(const fb::Command &command, uint64_t iteration, std::vector<Access> &into) const;
   /// Returns the indices of two accesses that share bytes although the first of them writes, or
-  /// nothing. A source may be equal to its target, or in a gather be the rank's own piece of it.
+  /// nothing. A source may be equal to its target. The source of a gather may be the rank's own
+  /// piece of the target.
   std::optional<std::pair<size_t, size_t>> findClash(const fb::Command &command,
                                                      const std::vector<Access> &accesses) const;
   enum class Memory { device, host, file };

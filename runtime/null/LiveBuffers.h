@@ -30,9 +30,10 @@ public:
 
   /// Starts a program. Command numbers of later calls are numbers in this program.
   void enter(uint32_t program);
-  /// begin() makes the buffers live whose first command is `command`. end() removes the buffers
-  /// whose last command is `command`, except those that begin before command `since`, which the
-  /// next iteration of the loop needs. Both call visit(begin, end) for each buffer.
+  /// Make the buffers live whose first command is `command` (begin()), or remove the buffers whose
+  /// last command is `command` (end()). Buffers that begin before command `since` stay live,
+  /// because the next iteration of the loop needs them. Both functions call visit(begin, end) for
+  /// each changed buffer.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
   void end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit);
   /// Calls visit(begin, end) for every range that no permanent buffer covers.

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The ranges of a command depend on the rank only through the number of the rank's piece. Ranks
-// with equal piece numbers in all splits that the programs use therefore have equal ranges, so that
-// only one of them is walked.
+// with equal piece numbers in all splits that the programs use therefore have equal ranges, and
+// only one of these ranks is walked.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,7 +8,7 @@
 // evaluation between steps, steps after a resume from a save, and the unsharded reference. The walk
 // trusts the artifact's description of what kernels read and write.
 //
-//  1. Check that the collectives of all ranks meet (Order.h).
+//  1. Check that the collectives of all ranks match (Order.h).
 //  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).
 //  3. Walk `init` for each rank that initialises other parts of parameters, and check that it
 //     writes every state completely.
@@ -27,12 +27,14 @@ namespace fsdprt {
 
 struct NullOptions {
   uint64_t steps = 3; // number of steps to walk, at least 1
-  /// Artifacts of ranks that have another artifact than the others, by rank.
+
+  /// Artifacts of ranks whose artifact differs from that of the other ranks, by rank.
   std::map<uint64_t, std::shared_ptr<const Artifact>> peers;
 };
 
 struct NullResult {
-  uint64_t ranks = 0, kinds = 0, walked = 0; // groups of ranks with equal ranges, and groups walked
+  // `kinds` counts groups of ranks with equal ranges, and `walked` the groups that were walked.
+  uint64_t ranks = 0, kinds = 0, walked = 0;
   WalkCounts counts;
   OrderCounts order;
   std::vector<Finding> findings;

@@ -8,7 +8,7 @@
 // of ranks and a channel. Ranks advance together:
 //  1. A rank stops at its next collective.
 //  2. A collective completes when all members of its group have stopped at it.
-//  3. Ranks that can no longer advance are reported.
+//  3. When no rank can advance, the check reports the first rank that has not finished.
 // If no rank is reported, members start equal collectives in equal order, and there is no cycle of
 // waits across communicators. A rank's transfer worker obeys these rules; backends permit more.
 //

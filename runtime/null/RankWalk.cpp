@@ -11,7 +11,7 @@
 // A transfer accesses its source and target at its start, on a stream that is joined at its wait. A
 // conflicting access to these bytes before the wait races with the transfer.
 //
-// The walk takes time O(accesses * (log ranges + ranges met)).
+// The walk takes time O(accesses * (log ranges + ranges per access)).
 //
 //===----------------------------------------------------------------------===//
 
@@ -152,9 +152,9 @@ void RankWalk::checkClash(const fb::Command &command) {
                 Accesses::nameOf(a).c_str(), Accesses::nameOf(b).c_str()));
 }
 
-/// Checks the memory of each access. All bindings of a kernel must be in one memory, of a GPU
-/// kernel on the device. Collectives must be on the device, and at most one end of a copy in the
-/// file.
+/// Checks the memory of each access. All bindings of a kernel must be in one memory, and those of a
+/// GPU kernel on the device. The ranges of a collective must be on the device. At most one end of a
+/// copy may be in the file.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {
@@ -215,8 +215,8 @@ void RankWalk::wait(uint32_t id) {
   flying.erase(transfer);
 }
 
-/// Reports transfers that a program or an iteration has started without waiting for them. `before`
-/// holds the ids that were in flight at its begin, in ascending order.
+/// Reports transfers that a program or an iteration has started but not waited for. `before` holds
+/// the ids in flight at the begin of the block, in ascending order.
 void RankWalk::endBlock(const std::vector<uint32_t> &before) {
   for (const auto &[id, transfer] : flying)
     if (!std::binary_search(before.begin(), before.end(), id))
@@ -273,7 +273,7 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
 }
 
 /// Reports a race or a missing value in one cell. `clock` is the clock of the compute stream. A
-/// transfer uses it too, because the transfer forks off the compute stream at its start.
+/// transfer uses this clock too, because the transfer forks off the compute stream at its start.
 void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint64_t end,
                          const Cell &cell) {
   auto isOver = [&](const Touch &other) {

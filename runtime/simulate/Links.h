@@ -6,8 +6,7 @@
 //
 //   channel 1   | head |A|   |A|   |A|          Collectives of one channel run one after another.
 //   channel 2        | head|B|   |B|            Collectives of several channels share the links.
-//   level 0            |A |B |A |B |A|          A link carries chunks in the order of their
-//   arrival.
+//   level 0            |A |B |A |B |A|          A link carries chunks in order of arrival.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +20,10 @@
 
 namespace fsdprt {
 
-/// The links of one rank. They stand for the links of all ranks, because all ranks behave alike.
+/// The links of one rank, which stand for the links of all ranks, because all ranks behave alike.
 class Links {
 public:
-  /// Begin and end of a collective, in seconds. `begin` is the begin of its head.
+  /// Begin and end of a collective, in seconds. `begin` is the begin of the collective's head.
   struct Flight {
     double begin = 0, end = 0;
     bool done = false;

@@ -7,10 +7,10 @@
 // A ring of n ranks makes n - 1 steps. In each step, every rank sends the same number of bytes to
 // the next rank. An all-reduce makes 2 (n - 1) steps; a broadcast sends the whole buffer once.
 //
-//   head   The base latency of the protocol plus, for each step, the latency of the level of links
-//          that the step crosses.
-//   links  Each rank sends bytes * (n - 1) / n at the rate of the slowest level. Steps of one chunk
-//          overlap with steps of the next.
+//   head    the base latency of the protocol plus, for each step, the latency of the level of
+//           links that the step crosses
+//   links   bytes * (n - 1) / n that each rank sends at the rate of the slowest level; steps of one
+//           chunk overlap with steps of the next chunk
 //
 // Where the ring crosses from one block of a level to another, the m members in a block share the
 // uplinks of m ranks. The model follows NCCL 2.30 (src/graph/tuning.cc). A switch reduces the data

@@ -25,9 +25,10 @@ struct CollectiveGroup {
 };
 
 struct Transfer {
-  std::string protocol;   // for reports; empty for a ring at plain rates
+  std::string protocol;   // protocol's name for reports; empty for a ring at plain rates
   double headSeconds = 0; // latency before the first chunk
   uint64_t chunks = 0;    // number of chunks, which have equal sizes
+
   /// Seconds that a chunk occupies a rank's links, by level. 0 if the level is unused.
   std::vector<double> chunkSeconds;
   double gapSeconds = 0; // idle time of the links after each chunk

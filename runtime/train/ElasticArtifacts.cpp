@@ -5,14 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Each file *.fsdp of the folder is opened, which checks it. A file that cannot be opened, for
-//     example because it is for another processor, is left out. The reason is kept if the file is
-//     named after the given artifact.
-//  2. A candidate has the same kind of processor, a program 'step', a number of ranks in the range,
-//     and parameters and optimizer states to which the states of the given artifact map.
-//  3. Among candidates for one number of ranks, those are preferred that are named after the given
-//     artifact: gpt.fsdp, gpt.shard3.fsdp. Of several, the one is taken that differs in the fewest
-//     options of the compiler, apart from mesh and micro-batches. Of several again, it is the one
-//     with the least difference in tokens of a step over all ranks.
+//     example because it is for another processor, is left out. Why it cannot be opened is reported
+//     only if the file is named after the given artifact, as gpt.shard3.fsdp is after gpt.fsdp.
+//  2. A candidate has the same target, a program 'step', a number of ranks in the range, and
+//     parameters and optimizer states to which the states of the given artifact map.
+//  3. Candidates for one number of ranks are compared by three criteria, in this order. A candidate
+//     named after the given artifact is preferred. Then the candidate is preferred that differs in
+//     the fewest compiler options other than mesh and grad-accum. Then the candidate is preferred
+//     whose number of tokens per step, over all ranks, differs least.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,14 +29,14 @@ using ull = unsigned long long;
 namespace fs = std::filesystem;
 
 namespace {
-/// An artifact's properties, without its code.
 struct Candidate {
   std::string path, target;
-  uint64_t ranks = 0, tokens = 0; ///< `tokens` of a step over all ranks
+  uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, over all ranks
   bool trains = false;
   SaveIndex layout;
 };
-/// Whether names are unrelated, number of differing options, difference in tokens of a step.
+/// Difference from the given artifact: whether the names are unrelated, the number of differing
+/// options, and the difference in tokens per step.
 using Distance = std::tuple<bool, size_t, uint64_t>;
 } // namespace
 
@@ -62,13 +62,14 @@ static void expectFit(const Candidate &own, const Candidate &other) {
   SaveMapping(own.layout, other.layout, own.path, other.path);
 }
 
-/// Returns true if a file is named after the given artifact: gpt.fsdp, gpt.shard3.fsdp.
+/// Returns true if the file `other` is named after the artifact `own`, as gpt.shard3.fsdp is after
+/// gpt.fsdp.
 static bool isNamedAfter(const std::string &own, const std::string &other) {
   std::string stem = fs::path(own).stem().string() + ".";
   return fs::path(other).filename().string().rfind(stem, 0) == 0;
 }
 
-/// Returns the options of the compiler that may differ between equally good artifacts.
+/// Returns the compiler options other than mesh and grad-accum.
 static std::set<std::string> optionsOf(const Candidate &artifact) {
   std::set<std::string> options;
   for (const std::string &option : artifact.layout.options)
@@ -77,7 +78,7 @@ static std::set<std::string> optionsOf(const Candidate &artifact) {
   return options;
 }
 
-/// Returns how far an artifact is from the given one; the best has the least value.
+/// Returns the difference of `other` from `own`, the given artifact. Smaller is better.
 static Distance distance(const Candidate &own, const Candidate &other) {
   std::set<std::string> mine = optionsOf(own), its = optionsOf(other);
   std::vector<std::string> differing;

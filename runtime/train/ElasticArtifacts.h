@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --elastic: finds artifacts of the same model and optimizer for other numbers of ranks
-// in a folder, such as those of fsdp-compile --also-mesh.
+// Implements --elastic: searches a folder for artifacts of the same model and optimizer that are
+// compiled for other numbers of ranks. `fsdp-compile --also-mesh` writes such artifacts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,20 +21,20 @@ namespace fsdprt {
 
 class ElasticArtifacts {
 public:
-  /// Searches `folder`, or the working folder if it is empty, for artifacts for `least` to `most`
-  /// ranks that can resume saves of the artifact `path`, which is used for its own number of ranks.
-  /// Files of other models are left out. Throws Error if `path` has another number of ranks, or if
-  /// several artifacts are equally good.
+  /// Searches `folder` (if empty: the working folder) for artifacts for `least` to `most` ranks
+  /// that can resume saves of the artifact `path`. For the number of ranks of `path`, `path` itself
+  /// is used. Throws Error if `path` is not for `least` to `most` ranks, or if the search finds
+  /// equally good artifacts for one number of ranks.
   ElasticArtifacts(const std::string &path, std::string folder, uint64_t least, uint64_t most);
 
-  /// Returns the artifact for the most ranks up to `ranks`. Throws Error if there is none.
+  /// Returns the artifact with the most ranks among those with at most `ranks` ranks. Throws Error
+  /// if there is none.
   const std::pair<const uint64_t, std::string> &forAtMost(uint64_t ranks) const;
   /// Returns the artifact for this number of ranks. Throws Error if there is none.
   const std::string &forRanks(uint64_t ranks) const;
   /// Returns text such as "4 ranks: gpt.fsdp, 3 ranks: gpt.shard3.fsdp".
   std::string text() const;
-  /// Returns why files that are named after the given artifact, such as gpt.shard3.fsdp, are not
-  /// used.
+  /// Returns one message for each unusable file whose name begins with that of the given artifact.
   const std::vector<std::string> &leftOut() const { return reasons; }
   /// Throws Error if there is no artifact for another number of ranks.
   void expectSeveral() const;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Numbers in JSON have the fewest digits that restore their value. Non-finite numbers become null.
+// JSON numbers have the fewest digits that reproduce their value. Non-finite numbers become null.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns the size of the complete lines of `text` up to step `last`. Throws Error unless each
-/// line is an object that begins with its step.
+/// Returns the size in bytes of the complete lines of `text` up to step `last`. Throws Error unless
+/// each of them begins with {"step": and a number.
 static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
   static constexpr std::string_view begin = "{\"step\":";
   uint64_t kept = 0;

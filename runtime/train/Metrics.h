@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes the numbers of a step to a line of JSON (--metrics) and to an event (--tensorboard). An
-// event uses a number's tag, such as train/loss; the JSON key is the tag without its group.
+// Writes the metrics of each step to a line of JSON (--metrics) and to an event (--tensorboard). In
+// an event, a metric has a tag such as "train/loss". In JSON, its key is "loss", the tag without
+// the group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +19,13 @@ namespace fsdprt {
 
 class Metrics {
 public:
-  /// Opens the outputs. An empty path means no output. If the run resumes after step `stepsBefore`
-  /// > 0, an existing file keeps its lines up to that step.
+  /// Opens the JSON file `lines` and the event folder `events`; an empty path means no output. If
+  /// `stepsBefore` is positive, an existing JSON file keeps its lines up to that step.
   void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }
   void commit();
 
-  /// begin(), calls of add() and end() write the numbers of one step. They allocate no memory.
+  /// begin(), calls of add() and end() write the metrics of one step. They allocate no memory.
   void begin(uint64_t step);
   void add(const char *tag, uint64_t value);
   void add(const char *tag, float value);

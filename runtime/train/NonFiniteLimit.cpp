@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Counts non-finite steps as described in NonFiniteLimit.h.
+// Implements NonFiniteLimit.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "train/NonFiniteLimit.h"
-#include <cmath>
+#include "core/NumberText.h"
 #include <cstdio>
 
 using namespace fsdprt;
@@ -23,9 +23,7 @@ bool NonFiniteLimit::allows(const TrainingRun &run, uint64_t number, const float
   }
   ++inARow;
   uint64_t allowed = run.options.nonfiniteSteps.value_or(scales ? 49 : 0);
-  auto value = [&](int slot) {
-    return std::isnan(block[slot]) ? NAN : static_cast<double>(block[slot]);
-  };
+  auto value = [&](int slot) { return printableNumber(static_cast<double>(block[slot])); };
   char scale[64] = "";
   if (scales)
     std::snprintf(scale, sizeof scale, "; loss scale now %g",

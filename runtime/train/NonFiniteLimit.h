@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A step whose loss or gradient norm is not finite changes no parameter. A run ends when the number
-// of non-finite steps in a row exceeds a limit: by default 0, or 49 with a dynamic loss scale.
+// of consecutive non-finite steps exceeds a limit: by default 0, or 49 with a dynamic loss scale.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_NONFINITELIMIT_H
@@ -17,11 +17,12 @@ namespace fsdprt {
 
 class NonFiniteLimit {
 public:
-  /// Sets the number of non-finite steps in a row that precede a resumed run.
+  /// Sets the number of consecutive non-finite steps just before the save that the run resumes
+  /// from.
   void resume(uint64_t before) { inARow = before; }
   uint64_t count() const { return inARow; }
-  /// Counts step `number`, and reports the step if its step block is not finite. Returns false if
-  /// the limit is exceeded, so that the run must end. Allocates no memory.
+  /// Counts step `number`, whose step block is `block`, and reports the step if it is not finite.
+  /// Returns false if the limit is exceeded, so that the run must end. Allocates no memory.
   bool allows(const TrainingRun &run, uint64_t number, const float *block);
   bool isExceeded() const { return *why != 0; }
   const char *reason() const { return why; }

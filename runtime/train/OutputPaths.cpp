@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two paths name the same file if their devices and inodes are equal or, if neither file exists, if
-// they have the same name in the same folder. --export may be the .safetensors file of --init,
-// because the file is read before it is replaced.
+// Two paths name the same file if their devices and inodes are equal. If neither file exists, the
+// paths name the same file if they are equal as canonical paths. --export may name the .safetensors
+// file of --init, because that file is read before it is replaced.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,10 +16,10 @@
 
 namespace fsdprt {
 
-/// Throws Error if --export, --trace, --profile-file, --metrics, --flight-record or --tensorboard
-/// cannot be written, would overwrite an input or each other, or are claimed by another process.
-/// The returned claims keep other processes from writing these files. `cluster` is the file of
-/// --simulate, a further input, or empty.
+/// Throws Error if an output of --export, --trace, --profile-file, --metrics, --flight-record or
+/// --tensorboard cannot be written, or if one of the files is an input, another output or claimed
+/// by another process. The returned locks keep other processes from writing the files. `cluster` is
+/// the input file of --simulate, or empty.
 [[nodiscard]] std::vector<OutputLock> checkOutputs(const TrainingOptions &options,
                                                    const std::string &cluster = "");
 

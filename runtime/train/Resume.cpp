@@ -70,18 +70,43 @@ void Trainer::loadSave() {
     reporter.line("note: all steps of --steps=%llu are done", (ull)options.steps);
 }
 
-void Trainer::save() {
+//===- Saving -------------------------------------------------------------===//
+
+void Trainer::announceSave(uint64_t step, uint64_t bytes, double seconds, const char *how) const {
+  char text[32];
+  reporter.line("saved step %llu: %s/%s, %s in %.2f s%s", (ull)step, saver.getPath().c_str(),
+                saveName(step).c_str(), shortBytes(bytes, text), seconds, how);
+}
+
+/// Saves before the next step, or starts a save that steps do not wait for. The latter first waits
+/// for the save in flight, because there is one copy of the states.
+void Trainer::save(bool isLast) {
   double start = monotonicSeconds();
+  pollSave(/*waits=*/true);
   tell([](TrainingObserver &observer) { observer.beforeSave(); });
   state.step = run.stepsDone;
   state.nonfiniteSteps = nonFinite.count();
-  uint64_t bytes = saver.save(state, run.session.get(), [&] {
-    tell([&](TrainingObserver &observer) { observer.duringSave(run); });
-  });
+  auto begun = [&] { tell([&](TrainingObserver &observer) { observer.duringSave(run); }); };
+  bool waits = isLast || options.waitForSaves || run.info.snapshot_bytes == 0;
+  if (waits)
+    announceSave(run.stepsDone, saver.save(state, run.session.get(), begun),
+                 monotonicSeconds() - start, "");
+  else
+    saver.start(state, run.session.get(), begun);
   stepSaved = run.stepsDone;
-  char text[32];
-  reporter.line("saved step %llu: %s/%s, %s in %.2f s", (ull)run.stepsDone, saver.getPath().c_str(),
-                saveName(run.stepsDone).c_str(), shortBytes(bytes, text),
-                monotonicSeconds() - start);
   tell([](TrainingObserver &observer) { observer.afterSave(); });
+  stalls.add(monotonicSeconds() - start, !waits);
+}
+
+/// Continues the save in flight, if there is one, or waits for its end.
+void Trainer::pollSave(bool waits) {
+  if (!saver.isBusy())
+    return;
+  double start = monotonicSeconds();
+  std::optional<FinishedSave> done =
+      waits ? saver.wait(run.session.get()) : saver.poll(run.session.get());
+  if (!waits)
+    stalls.extend(monotonicSeconds() - start);
+  if (done)
+    announceSave(done->step, done->bytes, done->seconds, ", while training continued");
 }

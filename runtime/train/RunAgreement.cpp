@@ -48,6 +48,7 @@ std::string fsdprt::agreementOf(const TrainingOptions &options, double lr, uint6
   add("--init", options.init.empty() ? "" : "given");
   add("--export", options.exportTo.empty() ? "" : "given");
   add("--trace", options.trace.empty() ? "" : "given");
+  add("--trace-steps", options.trace.empty() ? "" : number(options.traceSteps));
   add("--check-against", options.check ? "unsharded" : "");
   add("--only-kinds", options.onlyKinds);
   add("--mpi-reduce", options.mpiReduce);

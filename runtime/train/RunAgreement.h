@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranks of several processes compare options and the contents of their inputs before they allocate
-// memory.
+// If ranks are in several processes, they compare their options and the contents of their input
+// files before they allocate memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Formats the lines and warnings of RunReporter.h.
+// Formats lines and warnings.
 //
 //===----------------------------------------------------------------------===//
 

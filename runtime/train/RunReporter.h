@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A run reports lines, steps and warnings; derived classes print them. Reporting a line allocates
-// no memory.
+// A run reports lines, steps and warnings to a RunReporter; derived classes print them. Reporting a
+// line allocates no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,20 +20,18 @@ namespace fsdprt {
 struct StepReport {
   uint64_t step = 0, steps = 0;
   double loss = 0, gradNorm = 0, lr = 0, tokensPerSecond = 0, secondsLeft = 0;
-  bool onlyTimes = false; ///< true if loss and gradient norm are meaningless
+  bool onlyTimes = false; ///< true if `loss` and `gradNorm` are meaningless
 };
 
 class RunReporter {
 public:
   virtual ~RunReporter() = default;
 
-  /// Reports a line. Throws Error if it cannot be written.
+  /// Prints a line. Throws Error if the line cannot be written.
   void line(const char *text, ...) __attribute__((format(printf, 2, 3)));
-  /// Reports a problem that does not end the run.
+  /// Prints a warning about a problem that does not end the run.
   void warning(const char *text, ...) __attribute__((format(printf, 2, 3)));
-  /// Called after each step.
   virtual void step(const StepReport &report) = 0;
-  /// Called after the last step.
   virtual void endSteps() {}
   /// Returns true if the reader of the output is gone, so that the run must end.
   virtual bool isUnread() const { return false; }

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the reports of RunReports.h.
+// Implements RunReports.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "train/RunReports.h"
 #include "core/MemoryLimits.h"
 #include "core/NumberText.h"
+#include <algorithm>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -112,6 +113,32 @@ void MemoryGrowth::report(const TrainingRun &run) const {
                       static_cast<long long>(gpuBytesBeside(run) - onGpus));
 }
 
+void SaveStalls::add(double seconds, bool async) {
+  isAsync = async;
+  saves += async;
+  last = 0;
+  extend(seconds);
+}
+
+void SaveStalls::extend(double seconds) {
+  untaken = untaken.value_or(0) + seconds;
+  if (!isAsync)
+    return;
+  sum += seconds;
+  last += seconds;
+  most = std::max(most, last);
+}
+
+void SaveStalls::report(const TrainingRun &run, double stepSeconds) const {
+  uint64_t steps = run.stepsDone - run.stepsBefore;
+  if (saves == 0 || steps == 0)
+    return;
+  double mean = sum / static_cast<double>(saves), step = stepSeconds / static_cast<double>(steps);
+  run.reporter.line("%llu save%s while training continued: delayed the steps by %.1f ms each on "
+                    "average (%.2f of a step), by %.1f ms at most",
+                    (ull)saves, saves == 1 ? "" : "s", mean * 1e3, mean / step, most * 1e3);
+}
+
 void fsdprt::writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number,
                           const float *block, const StepCost &cost, const double *validation) {
   fsdprt_session_info placed = run.measure();
@@ -136,6 +163,8 @@ void fsdprt::writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t num
     metrics.add(kinds[kind], cost.exchanged[kind]);
   metrics.add("speed/step_ms", static_cast<float>(cost.seconds * 1e3));
   metrics.add("speed/cpu_ms", static_cast<float>(cost.cpuSeconds * 1e3));
+  if (cost.saveStall)
+    metrics.add("speed/save_stall_ms", static_cast<float>(*cost.saveStall * 1e3));
   if (validation)
     metrics.add("validation/validation_loss", *validation);
   metrics.end();
@@ -153,7 +182,8 @@ void fsdprt::summarise(const TrainingRun &run, const StepCost &cost, double firs
     return;
   }
   run.reporter.line("%llu step%s in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)here,
-                    here == 1 ? "" : "s", cost.seconds, a, firstLoss, lastLoss);
+                    here == 1 ? "" : "s", cost.seconds, a, printableNumber(firstLoss),
+                    printableNumber(lastLoss));
   run.reporter.line(
       "memory measured: %s per rank (%llu bytes, planned %llu), %s resident in %s process",
       shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)run.info.arena_bytes,

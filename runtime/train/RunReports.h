@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reports a run's ranks, memory and weights, and writes the metrics of a step.
+// Reports the ranks, memory, weights and cost of a run, and writes the metrics of each step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,18 +14,19 @@
 #include "train/Metrics.h"
 #include "train/TrainingRun.h"
 #include "train/Weights.h"
+#include <optional>
+#include <utility>
 
 namespace fsdprt {
 
-/// Reports ranks, parameters and memory. `random` is ", on random data" or empty.
+/// Reports ranks, parameters and memory. `random` is text such as ", on random data", or empty.
 void announceSession(const TrainingRun &run, const std::string &random);
 /// Reports the sources of the parameters' initial values, unless all are random.
 void announceWeights(const TrainingRun &run, const WeightSources &sources);
 
-/// Measures how much memory other than the arenas grows after the first step.
+/// Measures how many bytes of memory outside the arenas are allocated after the first step.
 class MemoryGrowth {
 public:
-  /// Called after the first step.
   void begin(const TrainingRun &run);
   void report(const TrainingRun &run) const;
 
@@ -34,19 +35,38 @@ private:
   uint64_t onGpus = 0; ///< bytes in use on GPUs apart from arenas
 };
 
-/// Cost of a step, or of all steps.
 struct StepCost {
-  double seconds = 0, cpuSeconds = 0; ///< wall time; CPU time of all processes
+  double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
-  uint64_t exchanged[4] = {}; ///< bytes of collectives, by kind
+  uint64_t exchanged[4] = {};      ///< bytes of collectives, by kind
+  std::optional<double> saveStall; ///< seconds for which saves delayed the step; empty without one
 };
 
-/// Writes the metrics of step `number` from its step block. `validation` is a loss, or null.
+/// Writes the metrics of step `number` from its step block. `validation` is the validation loss, or
+/// null if there was no validation.
 void writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number, const float *block,
                   const StepCost &cost, const double *validation);
 
-/// Reports the cost of all steps.
 void summarise(const TrainingRun &run, const StepCost &cost, double firstLoss, double lastLoss);
+
+/// Measures for how long saves delay the steps.
+class SaveStalls {
+public:
+  /// Adds a save that delayed the next step by `seconds`.
+  void add(double seconds, bool isAsync);
+  /// Adds to the delay by the last save.
+  void extend(double seconds);
+  /// Returns the delay since the last call, or nothing if no save caused one.
+  std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
+  /// Reports the saves that steps did not wait for. `stepSeconds` is the time of all steps.
+  void report(const TrainingRun &run, double stepSeconds) const;
+
+private:
+  uint64_t saves = 0; ///< saves that steps did not wait for; the next members describe them
+  double sum = 0, last = 0, most = 0;
+  bool isAsync = false; ///< of the last save
+  std::optional<double> untaken;
+};
 
 } // namespace fsdprt
 

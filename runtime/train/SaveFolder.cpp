@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If a save of the same step exists but 'latest' does not name it, a process died between the two
-// renames of a save. This run computes the same states again and replaces that save.
+// If a save of the step exists that 'latest' does not name, an earlier process died after it
+// renamed the save's folder and before it replaced 'latest'. The new save replaces that save.
 //
 // An old save is renamed to a temporary name before its files are removed, so that no folder with
 // the name of a save is incomplete.
@@ -49,8 +49,8 @@ static bool isTemporaryName(const std::string &name) {
          isSaveName(name.substr(1, name.size() - 5));
 }
 
-/// Returns the names of the folders for which `is` returns true, sorted by length and text. Saves
-/// are thus in the order of their steps.
+/// Returns the names of the folders in `folder` for which `is` returns true, sorted by length and
+/// then by text, so that saves are in the order of their steps.
 static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const std::string &)) {
   std::vector<std::string> names;
   std::error_code error;
@@ -68,7 +68,7 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
 /// Throws Error about `text`, the invalid content of 'latest'.
 [[noreturn]] static void failLatest(const std::string &path, std::string text) {
   for (char &c : text)
-    // Bytes above 0x7f are negative, so that they are replaced as well.
+    // A byte above 0x7f is a negative char and is therefore replaced, too.
     c = c < 0x20 || c == 0x7f ? '?' : c;
   std::vector<std::string> saves = namesIn(path, isSaveName);
   std::string advice = "the folder has no save";
@@ -160,7 +160,7 @@ std::vector<std::string> fsdprt::savesBeside(const std::string &folder) {
 
 //===- Saving -------------------------------------------------------------===//
 
-/// Flushes a folder. Does nothing on file systems that do not support this.
+/// Flushes a folder. Does nothing on file systems that cannot flush folders.
 static void flushFolder(const std::string &path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
@@ -181,7 +181,7 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed, bo
   made = mkdir(path.c_str(), 0777) == 0;
   if (!made && errno != EEXIST)
     badInput("%s: cannot create the folder for saves: %s", path.c_str(), strerror(errno));
-  // Flushing the parent makes the new folder's name survive a power failure.
+  // Flushing the parent folder makes the name of the new folder survive a power failure.
   if (made)
     flushFolder(fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".");
   lock = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -209,7 +209,7 @@ SaveFolder::~SaveFolder() {
   if (lock >= 0)
     ::close(lock);
   if (made)
-    // rmdir() fails, as intended, if the folder has saves.
+    // If the folder has saves, rmdir() fails, which is intended.
     rmdir(path.c_str());
 }
 

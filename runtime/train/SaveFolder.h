@@ -6,12 +6,12 @@
 //
 //     DIR/step-00000010/index.json                one folder per complete save
 //     DIR/step-00000010/rank-00000.safetensors
-//     DIR/latest                                  "step-00000010 <SHA-256 of its index>"
+//     DIR/latest                                  "step-00000010 <SHA-256 of that save's index>"
 //     DIR/.step-00000020.tmp/...                  a save that is being written or removed
 //
-// A save is made in this order: write and flush the files in the temporary folder, flush and rename
-// that folder, flush DIR, and replace 'latest' by renaming a new file. If a process dies at any
-// point, 'latest' names a complete save. Only one process saves to a DIR.
+// A save is written in this order: write and flush the files in the temporary folder, flush and
+// rename that folder, flush DIR, and replace 'latest' by renaming a new file. If the process dies
+// at any point, 'latest' still names a complete save. Only one process at a time saves to DIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,27 +27,29 @@ namespace fsdprt {
 /// Returns a name such as "step-00000010".
 std::string saveName(uint64_t step);
 
-/// The folder of a save and the hash that its index must have. An empty hash permits any index.
+/// The folder of a save, and the SHA-256 that its index must have. An empty hash permits any index.
 struct FoundSave {
   std::string folder, indexHash;
 };
-/// Finds a save. `path` is a save or a folder of saves. In a folder, returns the save that 'latest'
-/// names or, without 'latest', the save of the highest step. Throws Error if there is no save.
+/// Finds a save. `path` is a save or a folder of saves. In a folder of saves, returns the save that
+/// 'latest' names or, without 'latest', the save of the highest step. Throws Error if there is no
+/// save.
 FoundSave findSave(const std::string &path);
 /// The saves that a run may resume from, in the order of preference.
 struct SaveChoice {
   std::vector<FoundSave> saves;
-  bool isFolder = false; ///< `path` is a folder, and `saves` has all its saves, the last save first
+  bool isFolder = false; ///< false if the given path is a single save
   std::string problem;   ///< why 'latest' is invalid; empty if it is valid or absent
 };
 
-/// Finds the saves from which a run can resume for `path`. Throws Error if there is none.
+/// Returns the save `path`, or all saves in the folder `path`: first the save that 'latest' names,
+/// then the others, newest first. Throws Error if there is none.
 SaveChoice findSaves(const std::string &path);
-/// Returns true if a folder has a save, damaged or not.
+/// Returns true if `folder` has a save, damaged or not.
 bool hasSaves(const std::string &folder);
 /// Returns true if `save` is a save in the folder `path`.
 bool isSaveIn(const std::string &path, const std::string &save);
-/// Returns the other saves in the folder that contains the save `folder`, the newest first.
+/// Returns the other saves in the parent folder of the save `folder`, newest first.
 std::vector<std::string> savesBeside(const std::string &folder);
 
 class SaveFolder {
@@ -65,7 +67,8 @@ public:
   bool isOpen() const { return lock >= 0; }
   /// Creates the temporary folder of a save and returns its path.
   std::string begin(uint64_t step);
-  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if it is 0.
+  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if `keep` is
+  /// 0.
   void commit(uint64_t step, const std::string &indexHash, uint64_t keep);
   /// Removes the temporary folder of a save. Ignores errors.
   void abandon() noexcept;

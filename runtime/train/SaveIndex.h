@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file index.json of a save (docs/how-to/save-and-resume.md) holds the run, step and mesh; the
+// The file index.json of a save (docs/how-to/save-and-resume.md) lists the run, step and mesh; the
 // units with their parameters; the states with their pieces; and the files with their sizes and
-// hashes. It ends with a hash of the index itself,
+// hashes. The last member of index.json is a hash of index.json itself,
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //
-// which is computed with zeros in place of its digits.
+// which is computed while its 64 digits are zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,35 +28,36 @@
 
 namespace fsdprt {
 
-/// State of a run that is needed to resume it, apart from states and step blocks.
+/// The state of a run apart from the states and step blocks of its ranks.
 struct RunState {
   uint64_t step = 0; ///< number of completed steps
   uint64_t seed = 0;
-  uint64_t nonfiniteSteps = 0; ///< non-finite steps in a row
+  uint64_t nonfiniteSteps = 0; ///< number of consecutive non-finite steps up to `step`
   LearningRate rate;
 
-  // The source of the samples. Samples of a step depend only on the source, the seed and the step.
+  // The next members describe the source of the samples. The samples of a step depend only on the
+  // source, the seed and the step.
   std::string source = "random"; ///< "random", "text", "tokens" or "inputs"
-  std::string dataType;          ///< type of the tokens, such as "uint8"; or empty
+  std::string dataType;          ///< type of the tokens, such as "uint8"; empty without tokens
   std::string dataHash;
   uint64_t tokens = 0, trainTokens = 0;
   bool overfit = false;
   double extraIds = 0, validationFraction = 0;
 
-  /// A file of samples for one input.
+  /// A file with samples of one input. `hash` is its SHA-256.
   struct Input {
     std::string name, hash;
     uint64_t rows = 0, trainRows = 0;
   };
   std::vector<Input> inputs;
-  std::vector<std::string> synthetic; ///< inputs with random values while others have data
+  std::vector<std::string> synthetic; ///< inputs of --synthetic, which have random values
 
-  /// Samples of an input in one step, over all ranks and micro-batches.
+  /// Number of samples of an input in one step, over all ranks and micro-batches.
   struct StepInput {
     std::string name;
-    uint64_t samples = 0, elements = 0; ///< `elements` of one sample
+    uint64_t samples = 0, elements = 0; ///< `elements`: number of elements of one sample
   };
-  std::vector<StepInput> stepInputs; ///< empty if the save does not say it
+  std::vector<StepInput> stepInputs; ///< empty if the save does not list them
 };
 
 struct SaveIndex {
@@ -76,10 +77,10 @@ struct SaveIndex {
     uint64_t shards = 0, shardSize = 0;
     std::vector<Param> params;
   };
-  /// A state. Piece p of its flat buffer is the tensor `tensor` of the file with index files[p].
+  /// A state. Piece p of its flat buffer is the tensor named `tensor` in the file of rank files[p].
   struct State {
     std::string tensor, role, dtype;
-    uint64_t unit = 0, elements = 0; ///< `elements` of one piece
+    uint64_t unit = 0, elements = 0; ///< `elements`: number of elements of one piece
     std::vector<uint64_t> files;
   };
   struct File {
@@ -88,10 +89,10 @@ struct SaveIndex {
   };
 
   std::string artifactHash, modelSource, compiler;
-  std::vector<std::string> options; ///< of the compiler, as "mesh=shard=2"; empty if unknown
-  bool hasDynamicScale = true;      ///< of an artifact: false if its steps keep the loss scale
+  std::vector<std::string> options; ///< compiler options, as "mesh=shard=2"; empty if unknown
+  bool hasDynamicScale = true;      ///< false if the artifact's loss scale is fixed
   RunState run;
-  std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< step block of rank 0, informative
+  std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< step block of rank 0
   std::vector<Axis> mesh;
   std::vector<Unit> units;
   std::vector<State> states;
@@ -102,17 +103,19 @@ struct SaveIndex {
   bool hasLayoutOf(const SaveIndex &other) const;
 };
 
-/// Returns the type that has this name in index and files; nothing for another text.
+/// Returns the type that has this name in an index and in safetensors files, or nullopt if no type
+/// has it.
 std::optional<DType> dtypeNamed(const std::string &name);
 
-/// Returns the mesh, units and states of an artifact, and the files of the states' pieces.
+/// Returns an index with the mesh, units and states of an artifact, and the names of the files to
+/// which ranks write the pieces of states.
 SaveIndex describeLayout(const fsdprt_artifact *artifact);
 std::string rankFileName(uint64_t rank);
 
-/// Returns the text of index.json. Sets index.sha256.
+/// Returns `index` as text of index.json, and sets index.sha256.
 std::string writeIndex(SaveIndex &index);
-/// Parses an index. Throws Error if the text is damaged or of an unknown version. `path` is for
-/// messages.
+/// Parses the text of index.json. Throws Error if the text is damaged or of an unknown version.
+/// `path` is used in messages only.
 SaveIndex readIndex(const std::string &path, const std::string &text);
 
 } // namespace fsdprt

@@ -5,15 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. If units, states and mesh are equal, each state is one range.
-//  2. Otherwise the index of the save is checked: each parameter has one name and lies in its unit,
-//     each state has one unit and role, and files that exist.
-//  3. Both models must have the same parameters: names, shapes, and floats or not.
-//  4. Each state of each parameter gets its range. Values of a parameter or its master come from,
-//     in this order: the state of that role and dtype, the master, the parameter. Moments come
-//     from the state of their role. The optimizer's states must be the same on both sides.
+//  2. Otherwise the index of the save is checked: parameters have distinct names and lie in the
+//     flat buffers of their units; no two states have the same unit and role; files of states are
+//     listed.
+//  3. Both models must have parameters of equal names and shapes. Parameters of floating-point type
+//     may differ in type.
+//  4. A range is added for each state of each parameter. The parameter or its master is loaded from
+//     the first of these that the save has: a state of the same role and dtype, the master, the
+//     parameter. A moment is loaded from the state of the same role. The save and the artifact must
+//     have the same optimizer states.
 //
-// All differences are collected before the save is refused. Differences of states are reported once
-// for all parameters that have them.
+// If the save does not fit, one Error reports all differences. A difference between states that
+// several parameters share is reported once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +31,7 @@ using ull = unsigned long long;
 
 static constexpr size_t mostProblems = 10;
 
-/// Returns "24x72", or "a scalar".
+/// Returns a shape as text such as "24x72", or "a scalar".
 static std::string shapeText(const std::vector<uint64_t> &shape) {
   std::string text;
   for (uint64_t size : shape)
@@ -36,7 +39,7 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
   return text.empty() ? "a scalar" : text;
 }
 
-/// Returns the number of elements, or nothing if it does not fit 64 bits.
+/// Returns the number of elements of a shape, or nullopt if the number does not fit 64 bits.
 static std::optional<uint64_t> elementsOf(const std::vector<uint64_t> &shape) {
   uint64_t elements = 1;
   for (uint64_t size : shape)
@@ -50,7 +53,7 @@ static bool isFloatName(const std::string &dtype) {
   return type && isFloat(*type);
 }
 
-/// Returns true if some value of the dtype `from` is not a value of `to`.
+/// Returns true if the dtype `from` has values that the dtype `to` cannot represent.
 static bool isRounded(const std::string &from, const std::string &to) {
   if (from == "F64" || to == from)
     return to != from;
@@ -62,21 +65,21 @@ static bool isRounded(const std::string &from, const std::string &to) {
 namespace {
 using Key = std::pair<uint64_t, std::string>; // unit and role
 
-/// A parameter of a layout.
+/// A parameter of a layout, and the index of its unit.
 struct Place {
   uint64_t unit;
   const SaveIndex::Param *param;
   uint64_t elements;
 };
 
-/// A layout, by name of the parameters.
+/// Parameters of a layout by their names, and indices of its states.
 struct Layout {
   std::map<std::string, Place> params;
   std::map<Key, uint64_t> states;
 };
 } // namespace
 
-/// Returns the product of two numbers of the index. Throws Error if it does not fit 64 bits.
+/// Returns the product of two sizes in the index. Throws Error if the product does not fit 64 bits.
 static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   uint64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result))
@@ -85,10 +88,11 @@ static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   return result;
 }
 
-/// Throws Error if the index contradicts itself.
+/// Returns the layout in an index. Throws Error if the index contradicts itself.
 static Layout listLayout(const SaveIndex &index, const std::string &file) {
   Layout layout;
-  std::vector<uint64_t> sizes(index.units.size(), UINT64_MAX); // of the flat buffers
+  // Number of elements of the smallest flat buffer of each unit.
+  std::vector<uint64_t> sizes(index.units.size(), UINT64_MAX);
   for (uint64_t i = 0; i < index.states.size(); ++i) {
     const SaveIndex::State &state = index.states[i];
     bool known = state.unit < index.units.size() && dtypeNamed(state.dtype) &&
@@ -138,12 +142,12 @@ private:
   const SaveIndex &saved, &wanted;
   std::string save, artifact;
   Layout there, here;
-  std::vector<std::string> differing, missing, extra; ///< about parameters
-  /// Problems of states, and the parameters that have them.
+  std::vector<std::string> differing, missing, extra; ///< problems of parameters
+  /// Names of parameters by the problem that one of their states has.
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 
-/// Step 3.
+/// Does step 3 above.
 void SaveMapping::Matching::compareParams() {
   for (const auto &[name, place] : here.params) {
     auto found = there.params.find(name);
@@ -170,7 +174,8 @@ static bool isOfOptimizer(const std::string &role) {
   return role != "parameter" && role != "master";
 }
 
-/// Returns the state of the save, for a parameter in its unit `unit`, from which `state` is loaded.
+/// Returns the index of the state of the save from which `state` is loaded for a parameter that is
+/// in unit `unit` of the save, or nullopt if the save has no such state.
 std::optional<uint64_t> SaveMapping::Matching::sourceOf(uint64_t unit,
                                                         const SaveIndex::State &state) const {
   auto find = [&](const std::string &role) {
@@ -183,7 +188,8 @@ std::optional<uint64_t> SaveMapping::Matching::sourceOf(uint64_t unit,
   return master ? master : find("parameter");
 }
 
-/// Adds a problem if the save, in unit `unit`, has no values for a state of the parameter `name`.
+/// Adds a problem if `state` of the parameter `name`, which is in unit `unit` of the save, cannot
+/// be loaded.
 void SaveMapping::Matching::compareState(const std::string &name, uint64_t unit,
                                          const SaveIndex::State &state) {
   std::optional<uint64_t> from = sourceOf(unit, state);
@@ -195,7 +201,7 @@ void SaveMapping::Matching::compareState(const std::string &name, uint64_t unit,
         .push_back(name);
 }
 
-/// Compares the states of each parameter.
+/// Adds a problem for each state of a parameter that cannot be loaded, or that only the save has.
 void SaveMapping::Matching::compareStates() {
   for (const auto &[name, place] : here.params) {
     uint64_t unit = there.params.at(name).unit;
@@ -209,7 +215,8 @@ void SaveMapping::Matching::compareStates() {
   }
 }
 
-/// A parameter that is rounded from its master in each step does not count as changed.
+/// Notes the dtypes if they differ. A parameter that has a master is ignored, because each step
+/// rounds the parameter from the master.
 void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
                                        const SaveIndex::State &state) {
   bool derived = state.role == "parameter" && here.states.count(Key(state.unit, "master"));
@@ -217,7 +224,7 @@ void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
     to.changes.insert({from.dtype, state.dtype, state.role});
 }
 
-/// Step 4, for one state.
+/// Does step 4 above for one state.
 void SaveMapping::Matching::addRanges(uint64_t number) {
   const SaveIndex::State &state = wanted.states[number];
   for (const SaveIndex::Param &param : wanted.units[state.unit].params) {

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finds, for each state of an artifact, the ranges of a save from which it is loaded. The save may
-// be of another mesh, strategy, wrapping or storage of the same model:
+// Finds, for each state of an artifact, the ranges of a save from which the state is loaded. The
+// save may have another mesh, strategy, wrapping or dtype of states, but must be of the same model:
 //
 //     state 'h.0/first_moment' here     | a.weight |pad| b.weight |pad|     1 piece
 //     state 'model/first_moment' there  | z | a.weight |pad : b.weight |    pieces 0 and 1
 //
-// Elements are matched by parameter name, role and index, so that padding is never read.
+// Elements are matched by parameter name, role of the state, and index in the parameter. Padding is
+// therefore never loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +25,8 @@
 
 namespace fsdprt {
 
-/// Elements [begin, end) of a state's flat buffer, which are loaded from as many elements of the
-/// save's state `from`, beginning at `fromBegin` of its flat buffer.
+/// Elements [begin, end) of a state's flat buffer. They are loaded from the flat buffer of the
+/// state with index `from` in the save, beginning at its element `fromBegin`.
 struct StateRange {
   uint64_t begin = 0, end = 0, from = 0, fromBegin = 0;
   std::string param; ///< name of the parameter; empty if the range is the whole state
@@ -34,20 +35,22 @@ struct StateRange {
 class SaveMapping {
 public:
   SaveMapping() = default;
-  /// Maps the states of `wanted`, the layout of an artifact, to those of `saved`. `save` and
-  /// `artifact` name them in messages. Throws Error if the save is not of the same model and
+  /// Maps the states of `wanted`, the layout of an artifact, to the states of `saved`. `save` and
+  /// `artifact` are names for messages. Throws Error if the save is not of the same model and
   /// optimizer, or if its index contradicts itself.
   SaveMapping(const SaveIndex &saved, const SaveIndex &wanted, const std::string &save,
               const std::string &artifact);
 
-  /// Returns true if both layouts are equal: every rank then loads its own pieces, with padding.
+  /// Returns true if both layouts are equal. Every rank then loads its own pieces and their
+  /// padding.
   bool isSameLayout() const { return sameLayout; }
   const std::vector<StateRange> &rangesOf(uint64_t state) const { return ranges[state]; }
-  /// Returns the numbers of the files that have elements [begin, end) of a state of the artifact.
+  /// Returns the indices of the files of the save that hold elements [begin, end) of the flat
+  /// buffer of a state of the artifact.
   std::set<uint64_t> filesOf(const SaveIndex &saved, uint64_t state, uint64_t begin,
                              uint64_t end) const;
-  /// Returns how the dtypes of states change, such as "first_moment is rounded from F32 to BF16",
-  /// joined by "; ". Empty if no dtype changes.
+  /// Returns how the dtypes of states change, such as "first_moment rounded from F32 to BF16",
+  /// joined by "; ". The result is empty if no dtype changes.
   std::string conversions() const;
 
 private:

@@ -4,17 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The candidates are the save that 'latest' names, then the folder's other saves, newest first.
-//  2. The index of a candidate is checked against its own hash and, if 'latest' names the save,
-//     against the hash in 'latest'. Its states are mapped to those of this run (SaveMapping.h). The
-//     files are opened, and their sizes and hashes are checked against the index.
-//  3. The first undamaged candidate is used. Another model or optimizer is an error.
-//  4. Each rank reads its part of the states from the descriptors of the checked files. A file that
-//     has changed after the reads is an error.
+//  1. The candidates are the save that 'latest' names, and then the other saves of the folder,
+//     newest first.
+//  2. The index of a candidate is checked against its own hash and, if 'latest' names the
+//     candidate, against the hash in 'latest'. The states in the index are mapped to those of this
+//     run (SaveMapping.h). The files are opened, and their sizes and hashes are checked.
+//  3. The first undamaged candidate is used. If it is of another model or optimizer, open() fails.
+//  4. Each rank reads its part of the states through the descriptors of the checked files. If a
+//     file has changed by the end of all reads, load() fails.
 //
-// A save of the same artifact is loaded bit for bit, with step blocks and padding. From a save of
-// another artifact, values are converted to the dtypes of this run. The step block is that of rank
-// 0, except results of checked lookups and a fixed loss scale.
+// A save of the same artifact is loaded bit for bit, with step blocks and padding. The values of a
+// save of another artifact are converted to the dtypes of this run. All ranks then load the step
+// block of rank 0, apart from the results of checked lookups and a fixed loss scale.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,8 @@ static constexpr size_t chunkBytes = 1 << 20;
 
 //===- A file -------------------------------------------------------------===//
 
-/// Returns a tensor of a rank's file. Throws Error unless the tensor has the given type and size.
+/// Returns the tensor `name` of a rank's file. Throws Error unless it exists and has the given type
+/// and number of elements.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
                               const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);
@@ -124,7 +126,7 @@ void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifac
                rankFileName(rank).c_str(), (ull)rank, printable(index.files[rank].name).c_str());
 }
 
-/// Returns the numbers of the files from which a rank loads its states and its step block.
+/// Returns the indices of the files from which a rank loads its states and its step block.
 std::set<uint64_t> SavedRun::filesOf(const fsdprt_artifact *artifact, uint32_t rank) const {
   std::set<uint64_t> numbers;
   if (isSameArtifact())
@@ -157,7 +159,8 @@ void SavedRun::checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_
     onThreads(numbers.size(), [&](size_t i) { files[numbers[i]]->checked(); });
 }
 
-/// Returns true if a candidate can be used. Otherwise it is damaged, and `problem` is set.
+/// Returns true if a candidate is undamaged. Otherwise sets `problem`. Throws Error if the
+/// candidate is of another model or optimizer.
 bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile,
                       const fsdprt_artifact *artifact, std::optional<uint32_t> rank,
                       Error &problem) {
@@ -202,8 +205,8 @@ void SavedRun::open(const std::string &path, const std::string &artifactFile,
 
 //===- Loading ------------------------------------------------------------===//
 
-/// Converts `count` floats. Returns the number of the first finite element that becomes infinite,
-/// or `count`.
+/// Converts `count` floating-point values. Stops at the first finite value that becomes infinite
+/// and returns its index, or else returns `count`.
 static uint64_t convert(DType from, const std::byte *data, DType to, std::byte *into,
                         uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
@@ -215,12 +218,11 @@ static uint64_t convert(DType from, const std::byte *data, DType to, std::byte *
   return count;
 }
 
-/// Loads one state into one rank.
 struct SavedRun::Loading {
   const SavedRun &save;
   fsdprt_session *session;
   uint32_t into;  ///< rank, or FSDPRT_REFERENCE
-  uint64_t state; ///< of the artifact
+  uint64_t state; ///< index in the artifact
   std::vector<std::byte> part, converted;
 
   void run() {
@@ -234,7 +236,8 @@ struct SavedRun::Loading {
   }
 
 private:
-  /// Loads elements [begin, end) of the flat buffer, piece by piece of the save.
+  /// Loads elements [begin, end) of the state's flat buffer. A chunk does not cross the end of a
+  /// piece of the save. `held` is the first element of the flat buffer that the rank holds.
   void loadRange(const StateRange &range, uint64_t begin, uint64_t end, uint64_t held) {
     const SaveIndex::State &from = save.index.states[range.from];
     uint64_t size = safetensorsSize(from.dtype);
@@ -250,7 +253,8 @@ private:
     }
   }
 
-  /// Writes the `count` elements in `part`, of dtype `dtype`, to elements `at` of the rank's piece.
+  /// Converts the first `count` elements of `part` from `dtype`, and writes them from element `at`
+  /// of the rank's piece on. `flat` is the index of the first of them in the flat buffer.
   void write(const StateRange &range, const std::string &dtype, uint64_t flat, uint64_t at,
              uint64_t count) {
     const SaveIndex::State &to = save.wanted.states[state];
@@ -271,8 +275,8 @@ private:
   }
 };
 
-/// Loads the step block of rank `into`, or of the reference. Only in a save of the same artifact is
-/// it that of `rank`.
+/// Loads the step block of rank `into`, or of the reference. If the save is of the same artifact,
+/// loads the saved block of `rank`. Otherwise loads slots of the saved block of rank 0.
 void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) const {
   float block[FSDPRT_BLOCK_SIZE];
   if (isSameArtifact()) {
@@ -285,7 +289,7 @@ void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) 
          {FSDPRT_BLOCK_LR, FSDPRT_BLOCK_STEP, FSDPRT_BLOCK_CLIP, FSDPRT_BLOCK_TOKENS,
           FSDPRT_BLOCK_FINITE, FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_SKIPPED})
       block[slot] = index.block[slot];
-    // A fixed scale is part of the program.
+    // A fixed loss scale is not loaded, because it is part of the program.
     if (wanted.hasDynamicScale && index.block[FSDPRT_BLOCK_LOSS_SCALE] > 0 &&
         index.block[FSDPRT_BLOCK_GROWTH] >= 0)
       for (size_t slot : {FSDPRT_BLOCK_LOSS_SCALE, FSDPRT_BLOCK_GROWTH})
@@ -319,8 +323,8 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
 
 //===- What differs from the saved run ------------------------------------===//
 
-/// Returns text such as "a step has 9 samples of 'tokens', the saved run's 12"; empty if steps have
-/// equal inputs, or if one of the runs does not say it.
+/// Returns text such as "a step has 9 samples of 'tokens', in the saved run 12". The result is
+/// empty if steps have equal inputs, or if one of the runs does not list its inputs.
 static std::string stepChange(const RunState &saved, const RunState &own) {
   for (const RunState::StepInput &mine : own.stepInputs)
     for (const RunState::StepInput &input : saved.stepInputs) {
@@ -337,7 +341,8 @@ static std::string stepChange(const RunState &saved, const RunState &own) {
   return "";
 }
 
-/// Returns the options that only `some` has, such as "--mesh=shard=4 --overlap=true".
+/// Returns the compiler options that `some` has and `other` lacks, such as "--mesh=shard=4
+/// --overlap=true".
 static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other) {
   std::string text;
   for (const std::string &option : some.options)
@@ -346,7 +351,7 @@ static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other)
   return text;
 }
 
-/// Returns how the artifact of the save was compiled, as text after "artifact".
+/// Returns how the artifact of the save was compiled, as text to append to "another artifact".
 static std::string compileChange(const SaveIndex &saved, const SaveIndex &wanted) {
   std::string model;
   if (saved.modelSource != wanted.modelSource)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --resume: loads a save (docs/how-to/save-and-resume.md) into a session, also a save of
-// another mesh, strategy or storage of the same model.
+// Implements --resume: loads a save (docs/how-to/save-and-resume.md) into a session. The save may
+// be of another mesh, strategy or dtype of states, but must be of the same model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,35 +18,36 @@
 
 namespace fsdprt {
 
-/// A save that a run resumes from. Each file is opened once: data is loaded from the descriptor
-/// whose content was checked against the index.
+/// A save that a run resumes from. Each file is opened once. Its hash is checked and its data is
+/// loaded through the same file descriptor.
 class SavedRun {
 public:
-  /// Size in bytes of the largest save of which each process checks all files. Of a larger save, a
-  /// process with one rank checks the files that this rank reads.
+  /// Size in bytes of the largest save of which each process checks all files. If a save is larger,
+  /// a process with one rank checks only the files that this rank reads.
   static constexpr uint64_t wholeLimit = uint64_t(4) << 30;
 
   /// `limit` replaces wholeLimit in tests.
   explicit SavedRun(uint64_t limit = wholeLimit);
   ~SavedRun();
   /// Finds a save, reads its index and checks its files. If `path` is a folder whose last save is
-  /// damaged, uses the newest undamaged save; fallback() then returns the reason. Throws Error if
+  /// damaged, uses the newest undamaged save, and fallback() returns the damage. Throws Error if
   /// there is no undamaged save, or if the save is of another model or optimizer. `rank` is set if
-  /// the process has only one rank of several.
+  /// each process has one rank.
   void open(const std::string &path, const std::string &artifactFile,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !folder.empty(); }
   const std::string &getFolder() const { return folder; }
   const RunState &state() const { return index.run; }
-  /// Returns the hash of the index, which contains the hashes of all files.
+  /// Returns the hash of the index. Because the index has the hashes of all files, equal results
+  /// mean equal saves.
   const std::string &sha256() const { return index.sha256; }
-  /// Returns why the run does not resume from the last save; empty if it does.
+  /// Returns why the run does not resume from the last save. The result is empty if it does.
   const std::string &fallback() const { return whyNotLast; }
-  /// Returns how this run differs from the saved one, as text after "note: "; empty if the save is
-  /// of this artifact. `own` describes the inputs of this run.
+  /// Returns how this run differs from the saved run, as text to print after "note: ". The result
+  /// is empty if the save is of this artifact. `own` describes the inputs of this run.
   std::string remark(const RunState &own) const;
-  /// Loads states and step blocks into the ranks of this process, and with `reference` into the
-  /// reference. All processes must call it after open(). Throws Error if a file has changed.
+  /// Loads states and step blocks into the ranks of this process and, with `reference`, into the
+  /// reference program. Throws Error if a file has changed since open().
   void load(fsdprt_session *session, bool reference) const;
 
 private:
@@ -65,10 +66,10 @@ private:
   std::string pathOf(const SaveIndex::File &file) const { return folder + "/" + file.name; }
 
   uint64_t limit;
-  SaveIndex index, wanted; ///< of the save; layout of this run's artifact
+  SaveIndex index, wanted; ///< index of the save, and layout of this run's artifact
   SaveMapping mapping;
   std::string folder, whyNotLast;
-  std::vector<std::unique_ptr<File>> files; ///< files of the save's ranks, by rank
+  std::vector<std::unique_ptr<File>> files; ///< files of the save, by the rank that wrote them
 };
 
 } // namespace fsdprt

@@ -4,121 +4,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank's file holds its step block and its piece of each state, unless a lower rank holds the
-// same piece. Several threads write the files and hash them while writing.
+// A save has three parts: begin() creates the temporary folder, each process writes the files of
+// its ranks, and commit() completes the save. After each part the processes exchange their results.
+//
+// A blocking save writes with several threads. A save in flight uses one thread per process, so
+// that it takes little from the steps. If a process fails, the others cancel their thread.
 //
 //===----------------------------------------------------------------------===//
 
 #include "train/Saver.h"
-#include "fsdprt/sha256.h"
+#include "core/AllocationCount.h"
+#include "core/FutexEvent.h"
 #include "io/OutputFile.h"
-#include "io/Safetensors.h"
 #include "train/Handles.h"
 #include "train/ParallelFor.h"
-#include <algorithm>
 #include <cstring>
 
 using namespace fsdprt;
 using ull = unsigned long long;
 
-// A chunk is small enough to stay in the cache while it is hashed and written.
-static constexpr size_t chunkBytes = 1 << 20;
-
-//===- Writing ------------------------------------------------------------===//
-
-namespace {
-/// A file that is hashed while it is written.
-class HashedFile {
-public:
-  explicit HashedFile(const std::string &path) {
-    file.openNew(path);
-    fsdprt_sha256_begin(&hash);
-  }
-  void write(const void *data, size_t size) {
-    const auto *from = static_cast<const std::byte *>(data);
-    for (size_t done = 0, part; done < size; done += part) {
-      part = std::min(size - done, chunkBytes);
-      fsdprt_sha256_update(&hash, from + done, part);
-      file.write(from + done, part);
-    }
-    bytes += size;
-  }
-  void finish(SaveIndex::File &about) {
-    uint8_t digest[32];
-    fsdprt_sha256_end(&hash, digest);
-    about.sha256 = hexText(digest);
-    about.bytes = bytes;
-    file.commit();
-  }
-
-private:
-  OutputFile file;
-  fsdprt_sha256 hash;
-  uint64_t bytes = 0;
-};
-} // namespace
-
-fsdprt_state_memory fsdprt::memoryOf(const fsdprt_session *session, uint32_t rank, uint64_t state) {
-  fsdprt_state_memory memory = {};
-  memory.struct_size = sizeof memory;
-  call(fsdprt_session_get_memory, session, rank, state, &memory);
-  return memory;
-}
-
-/// Writes a state in chunks, because the state may be in a file instead of in memory.
-static void writeState(const fsdprt_session *session, uint32_t rank, uint64_t state, uint64_t each,
-                       HashedFile &file) {
-  uint64_t elements = memoryOf(session, rank, state).elements;
-  std::vector<std::byte> piece(std::min(elements * each, uint64_t(1) << 20));
-  for (uint64_t first = 0; first < elements; first += piece.size() / each) {
-    uint64_t count = std::min(piece.size() / each, elements - first);
-    call(fsdprt_session_read_state, session, rank, state, first, count,
-         static_cast<void *>(piece.data()));
-    file.write(piece.data(), count * each);
-  }
-}
-
-std::map<std::string, uint64_t> fsdprt::statesOf(const SaveIndex &layout, uint64_t rank) {
-  std::map<std::string, uint64_t> states;
-  for (uint64_t i = 0; i < layout.states.size(); ++i)
-    for (uint64_t file : layout.states[i].files)
-      if (file == rank)
-        states[layout.states[i].tensor] = i;
-  return states;
-}
-
-static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step,
-                      const std::string &folder, const fsdprt_session *session,
-                      SaveIndex::File &about) {
-  std::map<std::string, uint64_t> states = statesOf(layout, rank);
-  std::vector<TensorEntry> entries = {{saveBlockName, "F32", {FSDPRT_BLOCK_SIZE}}};
-  for (const auto &[name, state] : states)
-    entries.push_back({name, layout.states[state].dtype, {layout.states[state].elements}});
-  std::string header = safetensorsHeader(entries, {{"format", "fsdp-save"},
-                                                   {"step", std::to_string(step)},
-                                                   {"rank", std::to_string(rank)},
-                                                   {"ranks", std::to_string(layout.files.size())}});
-  HashedFile file(folder + "/" + about.name);
-  file.write(header.data(), header.size());
-  for (const TensorEntry &entry : entries) {
-    if (auto state = states.find(entry.name); state != states.end()) {
-      writeState(session, rank, state->second, safetensorsSize(entry.dtype), file);
-      continue;
-    }
-    float block[FSDPRT_BLOCK_SIZE];
-    call(fsdprt_session_read_block, session, rank, static_cast<float *>(block));
-    file.write(block, sizeof block);
-  }
-  file.finish(about);
-}
-
-//===- A save, by all processes -------------------------------------------===//
-
-/// Result of one process's work on a save.
 struct Saver::Word {
   int32_t status = FSDPRT_OK;
   char text[1024] = {};
-  char sha256[65] = {}; // hash of the rank's file
+  char sha256[65] = {}; ///< hash of the file of the process's rank
   uint64_t bytes = 0;
 };
 
@@ -133,18 +41,22 @@ void Saver::open(const std::string &newPath, const std::string &resumed, bool fe
     folder.open(path, resumed, fellBack);
 }
 
+//===- Parts of a save ----------------------------------------------------===//
+
 std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) const {
   std::vector<Word> words(rank ? layout.files.size() : 1, mine);
   call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
        static_cast<void *>(words.data()));
-  for (size_t i = 0; i < words.size(); ++i)
-    if (words[i].status != FSDPRT_OK)
-      throw Error(static_cast<fsdprt_status>(words[i].status),
-                  rank ? format("rank %zu: %s", i, words[i].text) : std::string(words[i].text));
+  // The processes whose thread was cancelled have no reason of their own.
+  for (bool cancelled : {false, true})
+    for (size_t i = 0; i < words.size(); ++i)
+      if (words[i].status != FSDPRT_OK && (words[i].status == FSDPRT_ABANDONED) == cancelled)
+        throw Error(static_cast<fsdprt_status>(words[i].status),
+                    rank ? format("rank %zu: %s", i, words[i].text) : std::string(words[i].text));
   return words;
 }
 
-/// Calls part(), and stores an error in the returned word, which meet() sends to all processes.
+/// Calls part(word) and returns `word` with the error of the call, for meet() to send.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;
@@ -153,8 +65,44 @@ static Word tried(Part part) {
   } catch (const Error &error) {
     word.status = error.status;
     std::strncpy(word.text, error.what(), sizeof word.text - 1);
+  } catch (const std::exception &error) {
+    word.status = FSDPRT_FAILED;
+    std::strncpy(word.text, error.what(), sizeof word.text - 1);
   }
   return word;
+}
+
+/// Calls part(). If it fails, ends the save and throws Error.
+template <typename Part>
+auto Saver::orAbandon(uint64_t step, Part part) {
+  try {
+    return part();
+  } catch (const Error &error) {
+    task.cancel();
+    flight.reset();
+    folder.abandon();
+    if (error.status == FSDPRT_ABANDONED)
+      throw;
+    throw Error(error.status == FSDPRT_BAD_INPUT ? FSDPRT_FAILED : error.status,
+                format("step %llu could not be saved: %s; earlier saves are untouched", (ull)step,
+                       error.what()));
+  }
+}
+
+SaveIndex Saver::describe(const RunState &run, const fsdprt_session *session) const {
+  SaveIndex index = layout;
+  index.run = run;
+  call(fsdprt_session_read_block, session, rank.value_or(0), index.block.data());
+  return index;
+}
+
+std::vector<RankSave> Saver::collect(const SaveIndex &index, const fsdprt_session *session,
+                                     bool isCopy) const {
+  std::vector<RankSave> ranks;
+  for (uint64_t i = 0, count = rank ? 1 : index.files.size(); i < count; ++i)
+    ranks.emplace_back(layout, static_cast<uint32_t>(firstFile() + i), index.run.step, session,
+                       isCopy);
+  return ranks;
 }
 
 std::string Saver::begin(uint64_t step, fsdprt_session *session) {
@@ -170,18 +118,12 @@ std::string Saver::begin(uint64_t step, fsdprt_session *session) {
   return meet(mine, session)[0].text;
 }
 
-void Saver::writeRanks(const std::string &to, uint64_t step, SaveIndex &index,
-                       fsdprt_session *session) {
-  auto write = [&](size_t of) {
-    writeRank(layout, static_cast<uint32_t>(of), step, to, session, index.files[of]);
-  };
-  Word mine = tried<Word>([&](Word &word) {
-    if (!rank)
-      return onThreads(index.files.size(), write);
-    write(*rank);
-    std::strncpy(word.sha256, index.files[*rank].sha256.c_str(), sizeof word.sha256 - 1);
-    word.bytes = index.files[*rank].bytes;
-  });
+/// Exchanges sizes and hashes of the files, or the error in `mine`, which may have one.
+void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const {
+  if (rank) {
+    std::strncpy(mine.sha256, index.files[*rank].sha256.c_str(), sizeof mine.sha256 - 1);
+    mine.bytes = index.files[*rank].bytes;
+  }
   std::vector<Word> words = meet(mine, session);
   for (size_t i = 0; rank && i < words.size(); ++i) {
     index.files[i].sha256 = words[i].sha256;
@@ -189,40 +131,114 @@ void Saver::writeRanks(const std::string &to, uint64_t step, SaveIndex &index,
   }
 }
 
-uint64_t Saver::commit(const std::string &to, SaveIndex &index, fsdprt_session *session) {
-  Word mine = tried<Word>([&](Word &word) {
-    if (!isRoot())
-      return;
-    std::string text = writeIndex(index);
-    OutputFile file;
-    file.openNew(to + "/index.json");
-    file.write(text.data(), text.size());
-    file.commit();
-    folder.commit(index.run.step, index.sha256, keep);
-    word.bytes = text.size();
-    for (const SaveIndex::File &each : index.files)
-      word.bytes += each.bytes;
-  });
-  return meet(mine, session)[0].bytes;
+/// Completes a save whose files are written. Returns its size. Only the process of rank 0 calls it.
+uint64_t Saver::commit(const std::string &to, SaveIndex &index) {
+  std::string text = writeIndex(index);
+  OutputFile file;
+  file.openNew(to + "/index.json");
+  file.write(text.data(), text.size());
+  file.commit();
+  folder.commit(index.run.step, index.sha256, keep);
+  uint64_t bytes = text.size();
+  for (const SaveIndex::File &each : index.files)
+    bytes += each.bytes;
+  return bytes;
 }
+
+//===- A save before the next step ----------------------------------------===//
 
 uint64_t Saver::save(const RunState &run, fsdprt_session *session,
                      const std::function<void()> &begun) {
-  try {
-    SaveIndex index = layout;
-    index.run = run;
-    call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session), rank.value_or(0),
-         index.block.data());
+  return orAbandon(run.step, [&] {
+    SaveIndex index = describe(run, session);
     std::string to = begin(run.step, session);
     begun();
-    writeRanks(to, run.step, index, session);
-    return commit(to, index, session);
-  } catch (const Error &error) {
-    folder.abandon();
-    if (error.status == FSDPRT_ABANDONED)
-      throw;
-    throw Error(error.status == FSDPRT_BAD_INPUT ? FSDPRT_FAILED : error.status,
-                format("step %llu could not be saved: %s; earlier saves are untouched",
-                       (ull)run.step, error.what()));
+    Word mine = tried<Word>([&](Word &) {
+      std::vector<RankSave> ranks = collect(index, session, false);
+      onThreads(ranks.size(), [&](size_t i) { ranks[i].write(to, index.files[firstFile() + i]); });
+    });
+    shareHashes(mine, index, session);
+    mine = tried<Word>([&](Word &word) { word.bytes = isRoot() ? commit(to, index) : 0; });
+    return meet(mine, session)[0].bytes;
+  });
+}
+
+//===- A save during the next steps ---------------------------------------===//
+
+void Saver::start(const RunState &run, fsdprt_session *session,
+                  const std::function<void()> &begun) {
+  UncountedAllocations uncounted;
+  orAbandon(run.step, [&] {
+    double began = monotonicSeconds();
+    call(fsdprt_session_run, session, "snapshot");
+    flight.emplace();
+    flight->began = began;
+    flight->index = describe(run, session);
+    flight->folder = begin(run.step, session);
+    begun();
+    Word mine = tried<Word>([&](Word &) {
+      flight->ranks = collect(flight->index, session, true);
+      task.start([this](const BackgroundTask::Cancelled &cancelled) {
+        for (size_t i = 0; i < flight->ranks.size(); ++i)
+          flight->ranks[i].write(flight->folder, flight->index.files[firstFile() + i], &cancelled);
+      });
+    });
+    meet(mine, session);
+  });
+}
+
+std::optional<FinishedSave> Saver::poll(fsdprt_session *session) {
+  if (!flight)
+    return std::nullopt;
+  UncountedAllocations uncounted;
+  enum Sign : uint8_t { running, ended, broken };
+  Sign mine = task.hasFailed() ? broken : task.hasEnded() ? ended : running;
+  std::vector<Sign> signs(rank ? layout.files.size() : 1, mine);
+  if (rank)
+    call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
+         static_cast<void *>(signs.data()));
+  bool isBroken = false, isRunning = false;
+  for (Sign sign : signs) {
+    isBroken |= sign == broken;
+    isRunning |= sign == running;
   }
+  if (isRunning && !isBroken)
+    return std::nullopt;
+  if (isBroken)
+    task.stopEarly();
+  return advance(session);
+}
+
+std::optional<FinishedSave> Saver::wait(fsdprt_session *session) {
+  UncountedAllocations uncounted;
+  std::optional<FinishedSave> finished;
+  while (flight)
+    finished = advance(session);
+  return finished;
+}
+
+/// Waits for the current part of the save in flight, and starts the next part. Returns the save
+/// when it is complete.
+std::optional<FinishedSave> Saver::advance(fsdprt_session *session) {
+  uint64_t step = flight->index.run.step;
+  return orAbandon(step, [&]() -> std::optional<FinishedSave> {
+    Word mine = tried<Word>([&](Word &) { task.finish(); });
+    if (flight->isCommitting) {
+      mine.bytes = flight->bytes;
+      FinishedSave finished = {step, meet(mine, session)[0].bytes,
+                               monotonicSeconds() - flight->began};
+      flight.reset();
+      return finished;
+    }
+    shareHashes(mine, flight->index, session);
+    flight->isCommitting = true;
+    mine = tried<Word>([&](Word &) {
+      if (isRoot())
+        task.start([this](const BackgroundTask::Cancelled &) {
+          flight->bytes = commit(flight->folder, flight->index);
+        });
+    });
+    meet(mine, session);
+    return std::nullopt;
+  });
 }

@@ -4,7 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --save: writes a session to a folder (docs/how-to/save-and-resume.md).
+// Implements --save: writes a session to a folder (docs/how-to/save-and-resume.md), either before
+// the next step, or while steps run (docs/how-to/save-and-resume.md, "Save while training goes
+// on"):
+//
+//   steps     | 10 | start() | 11 | poll() | 12 | poll() | 13 | poll() |
+//   thread           copy [--- write, hash ----]      [- commit -]
+//
+// start() copies the states to the memory that the plan has for them. A thread of each process then
+// writes the files of its ranks. When all have ended, the process of rank 0 completes the save in a
+// thread. All processes learn of both ends, and of errors, in the same call of poll().
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,47 +21,73 @@
 #define FSDPRT_TRAIN_SAVER_H
 
 #include "core/Error.h"
+#include "train/BackgroundTask.h"
+#include "train/RankSave.h"
 #include "train/SaveFolder.h"
-#include "train/SaveIndex.h"
 #include <functional>
-#include <map>
 #include <optional>
 
 namespace fsdprt {
 
-/// Name of the tensor that holds a rank's step block.
-inline constexpr const char saveBlockName[] = "step_block";
+/// A complete save.
+struct FinishedSave {
+  uint64_t step = 0, bytes = 0;
+  double seconds = 0; ///< from its start to its completion
+};
 
-/// Returns the indices of the states of which `rank` writes a piece, by the names of their tensors.
-std::map<std::string, uint64_t> statesOf(const SaveIndex &layout, uint64_t rank);
-
-/// Returns the range of elements of a state that a rank holds, and their address.
-fsdprt_state_memory memoryOf(const fsdprt_session *session, uint32_t rank, uint64_t state);
-
-/// Writes saves of one run.
+/// Writes saves of one run. Its session must outlive it.
 class Saver {
 public:
-  /// Prepares saving to `folder`. Throws Error if this run cannot save there. `resumed` is the save
-  /// from which the run resumes, or empty. `fellBack` is true if newer saves are damaged. Keeps the
-  /// newest `keep` saves, or all if it is 0. `rank` is set if the process has only one rank of
-  /// several. The process of rank 0 manages the folder.
+  /// Prepares saving to `folder`, which keeps the newest `keep` saves, or all if `keep` is 0.
+  /// Throws Error if this run cannot save there. `resumed` is the save from which the run resumes,
+  /// or empty. `fellBack` is true if newer saves than `resumed` are damaged. `rank` is set if each
+  /// process has one rank. Only the process of rank 0 adds and removes saves.
   void open(const std::string &folder, const std::string &resumed, bool fellBack, uint64_t keep,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !path.empty(); }
   const std::string &getPath() const { return path; }
-  /// Saves the ranks' states between two steps, and returns the size of the save in bytes. All
-  /// processes must call it; each writes the files of its ranks. On failure, throws Error in all
-  /// processes and leaves earlier saves unchanged. Calls begun() when the folder exists, before
-  /// this process writes its files.
+
+  // All processes must call each of these functions at the same points between steps. On failure,
+  // they throw Error in all processes and leave earlier saves unchanged.
+
+  /// Saves the ranks' states and returns the size of the save in bytes. No save may be in flight.
+  /// Calls begun() when the folder exists, before this process writes its files.
   uint64_t save(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
+  /// Copies the ranks' states and starts to save them. No save may be in flight. The artifact must
+  /// have the program 'snapshot'.
+  void start(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
+  /// Returns true if a save has started but has been neither completed nor reported as failed.
+  bool isBusy() const { return flight.has_value(); }
+  /// Continues the save in flight. Returns it when it is complete.
+  std::optional<FinishedSave> poll(fsdprt_session *session);
+  /// Waits for the save in flight. Returns nothing if there is none.
+  std::optional<FinishedSave> wait(fsdprt_session *session);
 
 private:
-  std::string begin(uint64_t step, fsdprt_session *session);
-  void writeRanks(const std::string &to, uint64_t step, SaveIndex &index, fsdprt_session *session);
-  uint64_t commit(const std::string &to, SaveIndex &index, fsdprt_session *session);
-  /// Exchanges the results of all processes. Throws the first error among them.
+  /// A save that a thread writes.
+  struct Flight {
+    SaveIndex index;
+    std::string folder;
+    std::vector<RankSave> ranks; ///< of this process
+    double began = 0;
+    bool isCommitting = false; ///< all files are written
+    uint64_t bytes = 0;        ///< size of the complete save, in the process of rank 0
+  };
+  /// Result of one process's work on a save.
   struct Word;
+
+  SaveIndex describe(const RunState &run, const fsdprt_session *session) const;
+  std::vector<RankSave> collect(const SaveIndex &index, const fsdprt_session *session,
+                                bool isCopy) const;
+  std::string begin(uint64_t step, fsdprt_session *session);
+  void shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const;
+  uint64_t commit(const std::string &to, SaveIndex &index);
+  std::optional<FinishedSave> advance(fsdprt_session *session);
+  /// Exchanges the results of all processes. Throws the first error among them.
   std::vector<Word> meet(const Word &mine, fsdprt_session *session) const;
+  template <typename Part>
+  auto orAbandon(uint64_t step, Part part);
+  uint64_t firstFile() const { return rank.value_or(0); }
   bool isRoot() const { return rank.value_or(0) == 0; }
 
   std::optional<uint32_t> rank;
@@ -60,6 +95,8 @@ private:
   SaveFolder folder;
   std::string path;
   uint64_t keep = 0;
+  std::optional<Flight> flight;
+  BackgroundTask task; ///< declared last: it ends before what it uses
 };
 
 } // namespace fsdprt

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements fsdprt/train.h. Each function calls its C++ counterpart inside guard().
+// Implements fsdprt/train.h. Each function calls its C++ counterpart inside guard(), which turns
+// exceptions into errors of the C interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ static fsdprt_session_info describe(const fsdprt_session *session) {
   return info;
 }
 
-/// Returns the rank of this process if the process has only one rank of several.
+/// Returns the rank of this process, or nullopt if one process has all ranks.
 static std::optional<uint32_t> singleRank(const fsdprt_session *session) {
   fsdprt_session_info info = describe(session);
   return info.processes > 1 ? std::optional(info.first_rank) : std::nullopt;
@@ -50,7 +51,8 @@ static void copyText(char *to, size_t size, const std::string &text) {
 struct fsdprt_launch {
   LaunchOptions options;
   std::string program;
-  int channel = -1; ///< duplicate of the rank's end, which outlives the session; -1 if none
+  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original.
+  int channel = -1;
 };
 
 fsdprt_status fsdprt_launch_join(const fsdprt_artifact *artifact,
@@ -139,15 +141,41 @@ fsdprt_status fsdprt_saver_open(const fsdprt_artifact *artifact, const fsdprt_se
 
 void fsdprt_saver_close(fsdprt_saver *saver) { delete saver; }
 
+static RunState stateOf(uint64_t step, uint64_t seed) {
+  RunState state;
+  state.step = step;
+  state.seed = seed;
+  state.source = "caller";
+  return state;
+}
+
 fsdprt_status fsdprt_saver_save(fsdprt_saver *saver, fsdprt_session *session, uint64_t step,
                                 uint64_t seed, fsdprt_error *error) {
   return guard(error, [&] {
-    RunState state;
-    state.step = step;
-    state.seed = seed;
-    state.source = "caller";
-    saver->saver.save(state, session, [] {});
+    saver->saver.wait(session);
+    saver->saver.save(stateOf(step, seed), session, [] {});
   });
+}
+
+fsdprt_status fsdprt_saver_start(fsdprt_saver *saver, fsdprt_session *session, uint64_t step,
+                                 uint64_t seed, fsdprt_error *error) {
+  return guard(error, [&] {
+    saver->saver.wait(session);
+    saver->saver.start(stateOf(step, seed), session, [] {});
+  });
+}
+
+fsdprt_status fsdprt_saver_poll(fsdprt_saver *saver, fsdprt_session *session, int32_t *busy,
+                                fsdprt_error *error) {
+  return guard(error, [&] {
+    *busy = 0;
+    saver->saver.poll(session);
+    *busy = saver->saver.isBusy();
+  });
+}
+
+fsdprt_status fsdprt_saver_wait(fsdprt_saver *saver, fsdprt_session *session, fsdprt_error *error) {
+  return guard(error, [&] { saver->saver.wait(session); });
 }
 
 //===- Resuming -----------------------------------------------------------===//

@@ -50,7 +50,7 @@ Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunR
   if (!options.init.empty() && !resumed.isOpen())
     initial.open(options.init);
   if (resumed.isOpen() && !isSaveIn(options.save, resumed.getFolder()))
-    stepSaved.reset(); // the new folder has no save of this step
+    stepSaved.reset(); // the folder of --save does not have the save that the run resumes from
   if (!options.save.empty())
     saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep,
                artifact, options.launchedRank);
@@ -147,7 +147,7 @@ void Trainer::initialise() {
 //===- Agreement between processes ----------------------------------------===//
 
 /// Exchanges requests to end the run, so that all processes end after the same step. All processes
-/// call it at the same points.
+/// must call agree() the same number of times.
 void Trainer::agree(double cpu) {
   Word mine = {0, reporter.isUnread(), differs, *spoiled != 0, cpu};
   for (const TrainingObserver *observer : observers)
@@ -171,7 +171,8 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Ends a run whose input files have changed. All processes report the first reason among them.
+/// Throws Error because an input file has changed. All processes report the change that the lowest
+/// rank has found.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -200,9 +201,9 @@ void Trainer::writeBlocks(const std::vector<float> &blocks) const {
          &blocks[size_t(rank) * FSDPRT_BLOCK_SIZE]);
 }
 
-/// Writes the inputs of a step or validation batch. Returns false in all processes if a file of any
-/// process has changed since it was opened. Files are checked after they are read, so that only
-/// their original content can affect the states.
+/// Writes the inputs of a step or validation batch. Returns false in all processes if an input file
+/// of any process has changed since it was opened. This check follows the reading, so that changed
+/// content never affects the states.
 bool Trainer::writeInputs(uint64_t number, bool validating) {
   bool reference = check && run.isRoot && !validating;
   if (!data->readsFiles()) {
@@ -235,8 +236,8 @@ bool Trainer::step(uint64_t number) {
   return true;
 }
 
-/// Returns the mean loss over the validation batches, which is invalid if the run must end.
-/// Restores the step blocks.
+/// Returns the mean loss over the validation batches. The result is invalid if isToEnd() is true
+/// afterwards. Leaves the step blocks unchanged.
 double Trainer::validate() {
   readBlocks(savedBlocks);
   double sum = 0;
@@ -254,7 +255,7 @@ double Trainer::validate() {
   return sum / static_cast<double>(data->validationBatches());
 }
 
-/// Validates if this is due after step `number`. Returns true if there is a new validation loss.
+/// Validates if a validation is due after step `number`. Returns true if it set `validationLoss`.
 bool Trainer::validateAfter(uint64_t number) {
   bool last = number == options.steps;
   if (!data->validationBatches() ||
@@ -264,7 +265,8 @@ bool Trainer::validateAfter(uint64_t number) {
   if (isToEnd())
     return false;
   if (!last)
-    reporter.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
+    reporter.line("step %llu: validation loss %.4f nats per token", (ull)number,
+                  printableNumber(validationLoss));
   return true;
 }
 
@@ -282,7 +284,7 @@ void Trainer::train() {
   if (data->validationBatches() && options.validateEvery) {
     double loss = validate();
     if (!isToEnd())
-      reporter.line("before training: validation loss %.4f nats per token", loss);
+      reporter.line("before training: validation loss %.4f nats per token", printableNumber(loss));
   }
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   StepCost all;
@@ -321,7 +323,9 @@ void Trainer::train() {
       differs = true;
     agree(cost.cpuSeconds);
     cost.cpuSeconds = agreed.cpu;
+    pollSave();
     bool validated = validateAfter(number);
+    cost.saveStall = stalls.take();
     if (metrics.isOpen())
       writeMetrics(metrics, run, number, block, cost, validated ? &validationLoss : nullptr);
     if (first)
@@ -339,15 +343,16 @@ void Trainer::train() {
   if (!options.onlyKinds.empty())
     return;
   growth.report(run);
+  stalls.report(run, all.seconds);
   if (uint64_t batches = data->validationBatches(); batches && !isToEnd())
-    reporter.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss,
-                  (ull)batches, batches == 1 ? "" : "es");
+    reporter.line("validation loss %.4f nats per token (%llu batch%s)",
+                  printableNumber(validationLoss), (ull)batches, batches == 1 ? "" : "es");
 }
 
 //===- The whole run ------------------------------------------------------===//
 
-/// Repeats the last step to find the origin of the non-finite number. The step changed only the
-/// step blocks, which are restored first.
+/// Repeats the last step to find the operation that produced a non-finite number, and throws Error.
+/// Restores the step blocks first; a non-finite step has changed nothing else.
 void Trainer::failNonfinite() {
   writeBlocks(blocksBefore);
   char origin[512] = "";
@@ -366,7 +371,7 @@ int Trainer::execute() {
     return executeSteps();
   } catch (const Error &error) {
     call(fsdprt_session_fail, run.session.get(), error.status);
-    // With several processes, the process that started them writes the flight record.
+    // If ranks are in several processes, their parent process writes the flight record.
     if (error.status != FSDPRT_HUNG || options.launchedRank)
       throw;
     std::string path = flightRecordPath(options), reason = error.what();
@@ -393,8 +398,9 @@ int Trainer::executeSteps() {
     metrics.open(options.metrics, options.tensorboard, run.stepsBefore);
   tell([&](TrainingObserver &observer) { observer.beforeTraining(run); });
   train();
+  pollSave(/*waits=*/true);
   if (saver.isOpen() && !run.differs && !nonFinite.isExceeded() && stepSaved != run.stepsDone)
-    save();
+    save(/*isLast=*/true);
   if (agreed.signal != 0 && run.stepsDone != options.steps)
     reporter.line("interrupted after step %llu of %llu%s", (ull)run.stepsDone, (ull)options.steps,
                   options.exportTo.empty() && !saver.isOpen()

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Prepares artifact, data, ranks and weights, runs the steps, and reports results.
+// Trains: prepares data, ranks and weights, runs the steps, and reports results.
 //
-// A step writes the inputs of every rank and the learning rate in every step block, runs the
-// program 'step', and reads the first step block of the process. Its loss is already the mean over
-// all ranks. Between the first and the last step only saves allocate memory.
+// A step writes the inputs and the learning rate of every rank of the process, runs the program
+// 'step', and reads the step block of the first of these ranks. The loss in each step block is the
+// mean over all ranks. Between the first and the last step, only saves allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +28,12 @@ namespace fsdprt {
 
 class Trainer {
 public:
-  /// Checks everything that can be checked before memory is allocated or a file is written. Throws
-  /// Error. `artifact`, `reporter` and `observers` must outlive the trainer.
+  /// Checks the options, opens all files, and creates the session. Throws Error. `artifact`,
+  /// `reporter` and the objects in `observers` must outlive the trainer.
   Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
           std::vector<TrainingObserver *> observers);
-  /// Runs all steps. Returns 0, 128 + the signal that ended the run early, or FSDPRT_FAILED if the
-  /// check against the unsharded program failed. Throws Error.
+  /// Runs all steps. Returns 0, FSDPRT_FAILED if the check against the unsharded program failed, or
+  /// 128 plus the number of the signal that ended the run early. Throws Error.
   int execute();
 
 private:
@@ -48,7 +48,9 @@ private:
   bool writeInputs(uint64_t number, bool validating);
   double validate();
   bool validateAfter(uint64_t number);
-  void save();
+  void save(bool isLast = false);
+  void pollSave(bool waits = false);
+  void announceSave(uint64_t step, uint64_t bytes, double seconds, const char *how) const;
   void agree(double cpu = 0);
   bool isToEnd();
   int executeSteps();
@@ -78,6 +80,7 @@ private:
   std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
+  SaveStalls stalls;
   std::vector<float> savedBlocks, blocksBefore; ///< blocks before a validation and before a step
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< block of the process's first rank after a step
   double validationLoss = -1;
@@ -89,9 +92,9 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< first signal, ORed flags and sum of `cpu` of all processes
+  Word agreed; ///< over all processes: the first signal, ORed flags, and the sum of `cpu`
   bool differs = false;
-  char spoiled[512] = ""; ///< why inputs of this process are unusable; empty if they are usable
+  char spoiled[512] = ""; ///< how an input file of this process has changed; empty if none has
 };
 
 } // namespace fsdprt

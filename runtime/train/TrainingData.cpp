@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements TrainingData.h. The reference program uses the batches of all ranks.
+// Implements TrainingData.h. The batches of all ranks are also inputs of the reference program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ static bool contains(const std::vector<std::string> &words, const std::string &w
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Returns a description of the values of an input without a file. Ids without a limit are 0,
-/// because other ids could be out of range.
+/// Describes the values of an input without a file. If the model sets no limit for the ids of an
+/// input, all its ids are 0, because other ids could be out of range.
 static const char *describeSynthetic(const fsdprt_input_info &input) {
   if (input.dtype <= FSDPRT_BF16)
     return "random numbers";
@@ -70,7 +70,7 @@ void TrainingData::openFiles() {
             std::make_unique<SampleFile>(source.path, inputs[i], sampleShapeOf(inputs, i).row);
 }
 
-/// Throws Error if an input that --synthetic does not name would be random while others have data.
+/// Throws Error if other inputs have data and an input would be random that --synthetic omits.
 void TrainingData::checkFed() const {
   if (!options.hasData())
     return;
@@ -86,7 +86,7 @@ void TrainingData::checkFed() const {
   }
 }
 
-/// Lists the inputs of 'step'. Sets `limit` to the least limit of ids among them.
+/// Lists the inputs of the program 'step'. Sets `limit` to the least limit of their ids.
 void TrainingData::listInputs(uint64_t &limit) {
   fsdprt_input_info input = {};
   for (uint64_t i = 0; input.struct_size = sizeof input,
@@ -165,7 +165,7 @@ std::string TrainingData::describeRandom(const char *text) const {
   return random.size() == inputs.size() ? text : text + (" for " + join(random));
 }
 
-/// Reports the files of samples, and how samples are drawn.
+/// Reports the files of --input, and how samples are drawn from them.
 void TrainingData::announceRows(const std::string &windows) const {
   char a[32], b[32], c[32];
   std::vector<std::string> drawn;
@@ -260,7 +260,7 @@ void TrainingData::describe(RunState &state) const {
   state.trainTokens = batches->trainTokens();
 }
 
-/// Throws Error if files of samples differ from those of the save.
+/// Throws Error if the files of --input or the inputs of --synthetic differ from those of the save.
 void TrainingData::expectInputsOf(const RunState &saved, const RunState &own, const char *folder,
                                   const char *advice) const {
   auto find = [](const std::vector<RunState::Input> &list,

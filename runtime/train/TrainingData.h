@@ -8,8 +8,8 @@
 //     any input           --input NAME=FILE
 //     no file at all      random ids and numbers for every input
 //
-// An input without a file is random. If other inputs have files, that is an error unless
-// --synthetic names the input. The run reports at its start and end which inputs are random.
+// An input without a file has random values. If other inputs have files, --synthetic must name such
+// an input. The run reports at its start and end which inputs are random.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ namespace fsdprt {
 
 class TrainingData {
 public:
-  /// Opens the files that the options of `run` name. Throws Error if they do not fit the inputs of
-  /// the program 'step'. `run` must outlive the data.
+  /// Opens the files that the options of `run` name. Throws Error if the files do not fit the
+  /// inputs of the program 'step'. `run` must outlive this object.
   explicit TrainingData(const TrainingRun &run);
 
   const std::vector<fsdprt_input_info> &getInputs() const { return inputs; }
@@ -35,27 +35,27 @@ public:
   uint64_t validationBatches() const { return batchesToValidate; }
   /// Returns the number of tokens in the token file or, without one, the number of samples.
   uint64_t samples() const;
-  /// Returns `text` if all inputs are random, "`text` for a, b" if inputs a and b are, or "".
+  /// Returns `text` if all inputs are random, "" if none is, or else `text` and the random inputs,
+  /// such as "inputs: random for a, b".
   std::string describeRandom(const char *text) const;
 
-  /// Reports the sources of inputs.
   void announce() const;
-  /// Reports the files of which ranks compare only a part, because the run is not saved.
+  /// Reports the files of which ranks compare only parts. They do so if no save needs a hash of the
+  /// whole file.
   void announceComparison(const RunState &state) const;
-  /// Adds the contents that ranks compare.
+  /// Adds the contents of files that ranks compare to `all`.
   void addContents(const RunState &state, std::vector<Content> &all) const;
 
-  /// Sets the description of the data for a save.
+  /// Sets the members of `state` that describe the data.
   void describe(RunState &state) const;
   /// Throws Error if the data differs from the data of the save in `folder`, unless --other-data
   /// allows it. `saved` and `own` describe the data of the save and of this run.
   void expectDataOf(const RunState &saved, const RunState &own, const std::string &folder) const;
 
-  /// Writes the inputs of step `number` or of a validation batch, both counted from 0, for the
-  /// ranks of this process and, with `reference`, for the reference. Throws InputChanged. Allocates
-  /// no memory.
+  /// Writes the inputs of step `number` or, if `validating`, of validation batch `number`, both
+  /// counted from 0. Writes to the ranks of this process and, with `reference`, to the reference
+  /// program. Throws InputChanged if a file has changed. Allocates no memory.
   void writeInputs(uint64_t number, bool validating, bool reference);
-  /// Returns true if inputs come from files.
   bool readsFiles() const { return batches->readFiles(); }
   /// Throws InputChanged if a file has changed since it was opened.
   void expectUnchanged() const { batches->expectUnchanged(); }

@@ -5,13 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 //     beforeSession
-//     beforeTraining                          weights are loaded; a validation may follow
+//     beforeTraining                          weights are loaded; the first validation follows
 //       beforeSteps
 //         beforeStep  afterStep  ..
 //         beforeSave  duringSave  afterSave   when a save is due
 //       afterSteps
 //     afterTraining                           the last save is written
-//     afterRun                                weights are exported; skipped if the run ended early
+//     afterRun                                weights are exported; not called if a run ends early
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,13 +32,13 @@ public:
   virtual void beforeStep(const TrainingRun &) {}
   virtual void afterStep(const TrainingRun &) {}
   virtual void beforeSave() {}
-  /// Called when the save's folder exists, before the files of this process are written.
+  /// Called after the folder of the save is created, before this process writes its files.
   virtual void duringSave(const TrainingRun &) {}
   virtual void afterSave() {}
   virtual void afterSteps() {}
   virtual void afterTraining(const TrainingRun &) {}
   virtual void afterRun(const TrainingRun &) {}
-  /// Called between steps. Returns the signal that asks for the end of the run, or 0.
+  /// Called between steps. Returns the number of a signal that asks to end the run, or 0.
   virtual int requestedEnd() const { return 0; }
 };
 

@@ -20,11 +20,11 @@ namespace fsdprt {
 
 struct TrainingOptions : LaunchOptions {
   uint32_t threadsPerRank = 0;
-  std::string gemm;           ///< required GEMM backend on GPUs; empty for any
+  std::string gemm;           ///< GEMM backend that the artifact must use on GPUs; empty for any
   bool restrictCalls = false; ///< restrict system calls, see core/SystemCalls.h
   bool cudaGraph = false;
-  double linkBandwidth = 0;     ///< limit of collectives, in bytes per second; 0 for none
-  std::string offloadDirectory; ///< if empty, $TMPDIR or /tmp
+  double linkBandwidth = 0; ///< limit of the rate of collectives in bytes per second; 0 for none
+  std::string offloadDirectory; ///< folder of offloaded states; empty for $TMPDIR or /tmp
   std::string mpiReduce = "ordered";
 
   std::string data, text;
@@ -34,8 +34,7 @@ struct TrainingOptions : LaunchOptions {
     std::string name, path;
   };
   std::vector<InputSource> inputs;
-  std::vector<std::string> synthetic; ///< inputs with random values while others have data
-  /// Returns true if any input has data from a file.
+  std::vector<std::string> synthetic; ///< inputs that have random values although others have data
   bool hasData() const { return !data.empty() || !text.empty() || !inputs.empty(); }
   bool overfit = false, otherData = false;
   double extraIds = 0;
@@ -47,21 +46,22 @@ struct TrainingOptions : LaunchOptions {
   std::optional<double> lr, minimumLr;
   uint64_t warmupSteps = 0, decaySteps = 0;
   std::optional<uint64_t> seed;
-  /// Number of non-finite steps in a row that are allowed. Default: 0, or 49 with a dynamic loss
-  /// scale. The largest value means any number.
+  /// Allowed number of consecutive non-finite steps. Default: 0, or 49 with a dynamic loss scale.
+  /// UINT64_MAX allows any number.
   std::optional<uint64_t> nonfiniteSteps;
 
   std::string init, exportTo;
   std::string save, resume;
+  bool waitForSaves = false;        ///< each save ends before the next step
   uint64_t saveEvery = 0, keep = 0; ///< 0 means to save only at the end, and to keep all saves
   std::string metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;
   bool profile = false;
-  bool check = false; ///< also run the unsharded program and compare
-  /// If not empty, only kernels of these kinds run, and results are meaningless. The caller must
-  /// have set SessionHooks that skip the other kernels.
+  bool check = false; ///< run the unsharded program, too, and compare results
+  /// Kinds of the kernels that run, or empty for all. If set, results are meaningless, and the
+  /// caller must have set SessionHooks that skip the other kernels.
   std::string onlyKinds;
-  std::set<std::string> given; ///< options set by the user for which a save has values, too
+  std::set<std::string> given; ///< options of the user that replace values of a save
 };
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A run's session and the ranks of this process, for the trainer's classes and for observers.
+// Holds a run's options, artifact, session and ranks for the other classes and for observers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,22 +19,22 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  TrainingOptions options; ///< user's options, completed by values of the save
+  TrainingOptions options; ///< options of the user, and values of the save for the others
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};
   SessionHandle session = {};                      ///< null before the session is created
-  uint32_t ranks = 0, firstRank = 0, lastRank = 0; ///< this process has ranks [firstRank, lastRank)
+  uint32_t ranks = 0, firstRank = 0, lastRank = 0; ///< the process has ranks [firstRank, lastRank)
   uint32_t processes = 1;
   bool isRoot = true;                      ///< this process has rank 0
   bool differs = false;                    ///< results differ from the unsharded program's
-  uint64_t stepsBefore = 0, stepsDone = 0; ///< steps before the resumed save; all completed steps
+  uint64_t stepsBefore = 0, stepsDone = 0; ///< completed steps: up to the resumed save, in total
 
-  /// Returns the session's current sizes and counters.
+  /// Returns the current sizes and counters of `session`.
   fsdprt_session_info measure() const;
   /// Sets the learning rate in the step block of `rank`, or of FSDPRT_REFERENCE.
   void setRate(uint32_t rank, float lr) const;
-  /// Reports `file` if ranks compare only a part of it.
+  /// Reports the name of `file` if ranks compare only parts of it.
   void announceComparison(const InputFile &file) const;
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the comparison that UnshardedCheck.h describes.
+// Implements UnshardedCheck.h.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The reference program runs next to the ranks in its own arena, with whole parameters. The batches
-// of all ranks are its micro-batches, in the order of ranks. Loss and gradient norm after every
-// step, and all states after the last step, must be equal bit for bit.
+// The reference program runs in the process of rank 0, in its own arena, with unsharded parameters.
+// Its micro-batches are the batches of all ranks, in the order of ranks. Its loss and gradient norm
+// after every step, and its states after the last step, must equal those of the ranks bit for bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,16 @@ public:
   /// Throws Error if the artifact has no reference program. `run` must outlive the check.
   explicit UnshardedCheck(const TrainingRun &run);
 
-  /// Throws Error unless each of `inputs` of the reference holds the batches of all ranks.
+  /// Throws Error unless the reference program's copies of `inputs` hold the batches of all ranks.
   void expectInputs(const std::vector<fsdprt_input_info> &inputs) const;
-  /// Initialises the reference's states. Like step(), does nothing in a process without rank 0.
+  /// Initialises the reference's states. Does nothing in a process without rank 0.
   void initialise() const;
-  /// Runs the reference's step `number`. Returns true if its loss and norm equal those of `block`,
-  /// the step block of rank 0. Otherwise reports the difference and returns false.
+  /// Runs step `number` of the reference program. Returns true if its loss and gradient norm equal
+  /// those of `block`, the step block of rank 0; otherwise reports the difference and returns
+  /// false. In a process without rank 0, does nothing and returns true.
   bool step(uint64_t number, const float *block) const;
   /// Compares all states and reports the result. Returns true if they are equal. All processes must
-  /// call it.
+  /// call compare().
   bool compare() const;
 
 private:

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parameters have their Hugging Face names, with or without prefixes of wrappers ("module.",
-// "transformer.", "model."). Some tensors of checkpoints are ignored: causal masks, rotary
+// Tensors in files have the Hugging Face names of parameters, with or without the prefixes of
+// wrappers ("module.", "transformer.", "model."). Some tensors are ignored: causal masks, rotary
 // frequencies, and an output head that duplicates a tied embedding.
 //
-// Import rejects non-finite values and values outside the range of the parameter's type, since
-// training cannot repair them. Export writes non-finite values, with a warning.
+// Import rejects non-finite values, and values outside the range of the parameter's type, because
+// training cannot recover from them. Export writes non-finite values and warns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,14 +71,14 @@ static const char *safetensorsName(fsdprt_dtype dtype) {
   return names[dtype];
 }
 
-/// Returns true if values can be imported. Floats are converted to the parameter's type; other
-/// types must be equal.
+/// Returns true if values of type `from` can be imported into a parameter of type `to`. Floats are
+/// converted; other types must be equal.
 static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
   return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
 }
 
-/// Calls each(first, count, data) for consecutive ranges of the tensor's elements, which have
-/// `width` bytes each.
+/// Calls each(first, count, data) for consecutive ranges of the elements of a tensor. An element
+/// has `width` bytes.
 template <typename Each>
 static void forParts(const SafetensorsFile &file, const Tensor &tensor, uint64_t width, Each each) {
   uint64_t elements = (tensor.end - tensor.begin) / width;
@@ -106,8 +106,8 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
   return text.empty() ? "a scalar" : text;
 }
 
-/// Returns text such as "element 5 is nan" for the first of `count` elements that is not finite in
-/// the type `to`, or an empty text if there is none.
+/// Returns a text such as "element 5 is nan" for the first of `count` elements that is not finite
+/// after conversion to the type `to`. The text is empty if all are finite.
 static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to,
                                   uint64_t count, uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);
@@ -131,7 +131,7 @@ static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdp
   return "";
 }
 
-/// Returns firstNotFinite() of all elements of a tensor in a file.
+/// Returns the result of firstNotFinite() for all elements of a tensor in a file.
 static std::string firstNotFinite(const SafetensorsFile &file, const Tensor &tensor,
                                   fsdprt_dtype from, fsdprt_dtype to) {
   std::string problem;
@@ -181,7 +181,8 @@ private:
   const InitialWeights &weights;
   const fsdprt_artifact *artifact;
   std::map<std::string, Source> sources;
-  std::vector<const Source *> chosen; // by parameter; null if it keeps the artifact's values
+  /// The tensor for each parameter, or null for a parameter that keeps the artifact's values.
+  std::vector<const Source *> chosen;
   std::string report;
   uint64_t problems = 0;
 };
@@ -250,8 +251,8 @@ void Import::matchOne(const fsdprt_param_info &param) {
   chosen.push_back(&found->second);
 }
 
-/// Returns true if the tensor is an output head with the values of a tied embedding. Some
-/// checkpoints store such a head in addition to the embedding.
+/// Returns true if `source` is an output head with the values of a tied embedding. Some checkpoints
+/// store such a head in addition to the embedding.
 bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source) const {
   if (!endsWith(name, "lm_head.weight"))
     return false;

@@ -18,23 +18,23 @@
 
 namespace fsdprt {
 
-/// Numbers of parameters by the source of their initial values.
+/// Numbers of parameters whose initial values are from the files of --init or from the artifact.
 struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
 
-/// Returns the sources of a run without a weights file.
+/// Returns the sources for a run without --init.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
 /// The files of --init: one .safetensors file, or the files that an .index.json names. Each file is
-/// opened once, so that the comparison between ranks and the import use the same content.
+/// opened once, so that ranks compare and import the same content.
 class InitialWeights {
 public:
   /// Throws Error if a file cannot be opened or has no weights.
   void open(const std::string &path);
   const std::string &getPath() const { return path; }
   const std::vector<std::unique_ptr<SafetensorsFile>> &getFiles() const { return files; }
-  /// Returns text for comparing the weights between processes.
+  /// Returns a text that is equal in two processes if their files have equal contents.
   std::string comparison() const;
 
 private:
@@ -42,14 +42,14 @@ private:
   std::vector<std::unique_ptr<SafetensorsFile>> files;
 };
 
-/// Sets parameters in the ranks and the reference. A parameter with values in the artifact may be
-/// missing from the files and then keeps these values. Throws Error before setting any parameter if
-/// names, shapes or types do not match, and at the end if a file has changed.
+/// Sets the parameters of the ranks and the reference program. A parameter that is missing from the
+/// files keeps the values that the artifact has for it, if any. Throws Error before setting any
+/// parameter if names, shapes or types do not match, and at the end if a file has changed.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 
-/// Writes all parameters, using the master copies of those that have one. All processes must call
-/// it. The process of rank 0 writes the file and warns about non-finite values.
+/// Writes all parameters; those that have a master copy are written from it. All processes must
+/// call exportWeights(). The process of rank 0 writes the file and warns about non-finite values.
 void exportWeights(const std::string &path, const TrainingRun &run);
 
 } // namespace fsdprt

@@ -71,7 +71,7 @@ def below_axis(out, plan, x, left, y):
     for kind, name in (("all_gather", "gathers"), ("reduce_scatter", "reductions")):
         fill = CATEGORIES["gathered" if kind == "all_gather" else "staging"]
         out.text(left - 6, y + 12, name, 11, anchor="end")
-        units, last = [], 0  # units of adjacent collectives, whose names are drawn after the last one
+        units, last = [], 0  # names of units of adjacent collectives, to be drawn as one text
         for command, label in [each for each in labels if each[1].startswith(kind)] + [(len(plan["moments"]), "")]:
             if units and command > last + 1:
                 out.text(x(last + 1) + 3, y + 12, ", ".join(units), 11)

@@ -1,4 +1,4 @@
-"""What the roles of an attention kernel do, read from its PTX.
+"""The steps of the roles of an attention kernel, read from its PTX.
 
 A role is a list of steps in the order of the text:
 

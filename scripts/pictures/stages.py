@@ -1,7 +1,7 @@
-"""stages.svg: what becomes of one weight, h.0.weight of examples/mlp.mlir, in each of the eight stages.
+"""stages.svg: one weight, h.0.weight of examples/mlp.mlir, after each of the eight stages.
 
-The lines are those of `fsdp-compile --dump-phases-to`, `fsdp-opt` and `fsdp-run --dump`; "..." stands for what is left
-out. Names of kernels (k_ and a hash) are k_... here.
+The lines are those of `fsdp-compile --dump-phases-to`, `fsdp-opt` and `fsdp-run --dump`; "..."
+stands for omitted text. Names of kernels (k_ and a hash) are k_... here.
 """
 import re
 

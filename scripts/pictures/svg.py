@@ -74,7 +74,8 @@ class Drawing:
         self.reach(max(y for _, y in points))
 
     def label(self, x, y, width, height, text, fill, font=11, mono=False):
-        """Draws the first text that fits in the middle of a box that is already drawn; nothing if none fits."""
+        """Draws the first text that fits into a box that is already drawn, in its middle. Draws
+        nothing if no text fits."""
         for choice in [text] if isinstance(text, str) else text:
             if width_of(choice, font, mono) <= width - 4 and font <= height - 2:
                 self.text(x + width / 2, y + height / 2 + font * 0.36, choice, font, contrast(fill), "middle",

@@ -1,7 +1,10 @@
 // RUN: fsdp-opt %s --pass-pipeline='builtin.module(func.func(fsdp-chunk-rows{max-bytes=4096 remarks}))' -verify-diagnostics | FileCheck %s
 // RUN: fsdp-opt %s --pass-pipeline='builtin.module(func.func(fsdp-chunk-rows{max-bytes=0 remarks}))' | FileCheck %s --check-prefix=WHOLE
 // RUN: fsdp-opt %s --pass-pipeline='builtin.module(func.func(fsdp-chunk-rows{max-bytes=4096 min-rows=20 remarks}))' 2>&1 | FileCheck %s --check-prefix=LEAST
+// LEAST-NOT: warning
 // LEAST: remark: computed for 20 of 40 rows at a time
+// RUN: fsdp-opt %s --pass-pipeline='builtin.module(func.func(fsdp-chunk-rows{max-bytes=512 warnings}))' 2>&1 | FileCheck %s --check-prefix=SMALL
+// SMALL: warning: max-chunk-bytes: the smallest chunk has 16 rows, which take 4096 bytes; expected at least as many, found 512
 
 #rc = affine_map<(d0, d1) -> (d0, d1)>
 #r = affine_map<(d0, d1) -> (d0)>

@@ -43,3 +43,36 @@ func.func @f(%table: tensor<9x6xf32> {fsdp.param = "table"}, %pos: tensor<8x6xf3
 func.func private @integers(%shift: tensor<4xi32> {fsdp.param = "shift", fsdp.frozen}, %spare: tensor<4xi8> {fsdp.param = "spare", fsdp.frozen}) -> tensor<4xi32> {
   return %shift : tensor<4xi32>
 }
+
+// A 1xH gate is a matrix of one output, although its product has no loop over outputs; a scale whose products are only yielded,
+// and a scale over a loop that is not summed, start at 1.
+// LOG: remark: inferred initial values normal(0, 0.02) for 1 parameters: gate
+// LOG-NEXT: remark: inferred initial values 1 for 2 parameters: layer_scale, per_column
+func.func private @gates(%gate: tensor<1x4xf32> {fsdp.param = "gate"}, %scale: tensor<1x4xf32> {fsdp.param = "layer_scale"},
+    %column: tensor<1x4xf32> {fsdp.param = "per_column"}, %x: tensor<3x4xf32>, %sum: tensor<3xf32>, %sums: tensor<4xf32>)
+    -> (tensor<3xf32>, tensor<3x4xf32>, tensor<4xf32>) {
+  %w = tensor.collapse_shape %gate [[0, 1]] : tensor<1x4xf32> into tensor<4xf32>
+  %g = linalg.generic {indexing_maps = [#id, #col, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %w : tensor<3x4xf32>, tensor<4xf32>) outs(%sum : tensor<3xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %0, %o : f32
+    linalg.yield %1 : f32
+  } -> tensor<3xf32>
+  %v = tensor.collapse_shape %scale [[0, 1]] : tensor<1x4xf32> into tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %v : tensor<3x4xf32>, tensor<4xf32>) outs(%x : tensor<3x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.mulf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<3x4xf32>
+  %u = tensor.collapse_shape %column [[0, 1]] : tensor<1x4xf32> into tensor<4xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %u : tensor<3x4xf32>, tensor<4xf32>) outs(%sums : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %0, %o : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %g, %s, %c : tensor<3xf32>, tensor<3x4xf32>, tensor<4xf32>
+}

@@ -20,16 +20,16 @@ namespace mlir::fsdp {
 /// its axis 'shard'. `problem` is set if the text has another form.
 std::vector<std::string> splitMeshes(llvm::StringRef text, std::string &problem);
 
-/// Returns the path of the artifact for `mesh` beside the one of -o: gpt.fsdp, shard=3 give
-/// gpt.shard3.fsdp.
+/// Returns the path of the artifact for `mesh`, beside the artifact of -o: gpt.fsdp and shard=3
+/// give gpt.shard3.fsdp.
 std::string getPathFor(llvm::StringRef output, llvm::StringRef mesh);
 
 /// Returns an error about --also-mesh and its files, or nothing.
 std::optional<std::string> checkAlsoMesh(const StepOptions &options);
 
-/// Compiles the model for each mesh of --also-mesh, after `line` was compiled, whose options
-/// `compiled` has. Micro-batches are chosen so that a step has as many over all ranks, or nearly,
-/// with a warning. Returns the exit code of the first failure, or 0.
+/// Compiles the model for each mesh of --also-mesh. `compiled` has the options of `line`, which is
+/// compiled already. Keeps the number of micro-batches over all ranks, or warns if that is
+/// impossible. Returns the exit code of the first failure, or 0.
 int compileAlso(const CommandLine &line, const StepOptions &compiled,
                 llvm::function_ref<int(const CommandLine &)> compile);
 

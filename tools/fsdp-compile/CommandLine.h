@@ -18,8 +18,8 @@ namespace mlir::fsdp {
 struct CommandLine {
   StepOptions options;
   FileOptions file;          ///< options of --config
-  bool listsKeys = false;    ///< --config-keys: only the table of foreign keys is printed
-  bool listsOptions = false; ///< --options-page: only docs/reference/options.md is printed
+  bool listsKeys = false;    ///< print only the table of foreign keys
+  bool listsOptions = false; ///< print only docs/reference/options.md
 };
 
 /// Prints --help or --help-hidden and returns true, if an argument asks for it.
@@ -31,8 +31,8 @@ std::optional<CommandLine> readCommandLine(int argc, char **argv);
 /// Prints "fsdp-compile: message", and the key of the configuration file that caused it.
 void printUsageError(const llvm::Twine &message, const FileOptions &file = {});
 
-/// Returns an error about a combination of options, or nothing. It checks combinations that depend
-/// on a stage, a file or the positional argument, which the table cannot check.
+/// Returns an error about a combination of options, or nothing. Checks combinations that depend on
+/// a stage, a file or the positional argument, which the table of options cannot check.
 std::optional<std::string> checkUsage(const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -20,7 +20,7 @@ public:
   /// was printed.
   bool read(StepOptions &options);
 
-  /// Prints the key of the file that set the option which `message` begins with, if there is one.
+  /// If `message` begins with an option that the file set, prints the key of that option.
   void noteOrigin(llvm::StringRef message) const;
 
   /// Compares batches and ranks of the file with the model and the mesh. Sets the resulting number

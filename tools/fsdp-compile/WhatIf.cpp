@@ -7,8 +7,9 @@
 // 1. Split "mesh=replicate=2,shard=8,param-dtype=bf16" into options. A segment that begins with an
 //    axis continues the mesh before it. A segment without '=' continues the value before it, as in
 //    "freeze=h.0,*.bias". `model=FILE` names another model, for another batch or length.
-// 2. Build the command line of each plan. Drop outputs and the options that the question sets;
-//    append the question's options and --overlap --explain=json.
+// 2. Build the command line of each plan. Drop outputs, the options that the question sets, and
+//    options that have no effect with the question's (--beta2 beside optimizer=sgd); append the
+//    question's options and --overlap --explain=json.
 // 3. Print one row per plan, with the plan's error if it failed. Mark a plan whose output equals
 //    that of the given plan.
 //
@@ -17,6 +18,7 @@
 #include "WhatIf.h"
 #include "fsdp/Analysis/PlanMeasures.h"
 #include "fsdp/Options/OptionTable.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -61,7 +63,7 @@ static std::string whyNotAsked(StringRef name) {
   return isOfLlvm || (row && !row->isPlan) ? "'" + name.str() + "' is not part of a plan" : "";
 }
 
-/// Step 1 of the list above.
+/// Parses a question (step 1 of the list above).
 static std::optional<Question> readQuestion(StringRef text) {
   Question question{text.str(), "", {}};
   auto fail = [&](const llvm::Twine &message) {
@@ -95,28 +97,66 @@ static std::optional<Question> readQuestion(StringRef text) {
   return question;
 }
 
-/// Step 2 of the list above.
-static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, StringRef input,
-                                            const Question &question) {
+namespace {
+/// An argument of the command line.
+struct Argument {
+  StringRef name;       ///< of the option; empty if the argument is no option
+  const OptionRow *row; ///< of the option, or null
+  std::string text;     ///< value of the option
+  std::vector<std::string> words;
+};
+} // namespace
+
+static std::vector<Argument> readArguments(ArrayRef<std::string> words) {
+  std::vector<Argument> arguments;
+  for (size_t index = 1; index < words.size(); ++index) {
+    StringRef word = words[index];
+    bool isOption = word.starts_with("-") && word != "-";
+    StringRef name = isOption ? getOptionName(word) : "";
+    const OptionRow *row = isOption ? findOption(name) : nullptr;
+    arguments.push_back({name, row, word.split('=').second.str(), {word.str()}});
+    if (!row || word.contains('='))
+      continue;
+    if (row->alone)
+      arguments.back().text = row->alone->str();
+    else if (index + 1 < words.size()) { // the value is separate, as in --mesh shard=2
+      arguments.back().text = words[++index];
+      arguments.back().words.push_back(words[index]);
+    }
+  }
+  return arguments;
+}
+
+/// Step 2 of the list above. Appends to `withoutEffect` the options that have no effect with those
+/// of the question, but have one without.
+static std::vector<std::string> makeCommand(ArrayRef<std::string> words, StringRef input,
+                                            const Question &question,
+                                            std::vector<std::string> &withoutEffect) {
   static constexpr StringRef dropped[] = {"what-if", "explain", "report", "overlap",
                                           "timing",  "remarks", "o"};
-  std::vector<std::string> command{arguments[0]};
-  for (size_t index = 1; index < arguments.size(); ++index) {
-    StringRef argument = arguments[index], name = getOptionName(argument);
-    bool isOption = argument.starts_with("-") && argument != "-";
-    if (!isOption && argument == input)
+  std::vector<Argument> arguments = readArguments(words);
+  StepOptions given, asked;
+  auto set = [](StepOptions &options, StringRef name, StringRef text) {
+    (void)setOption(options, name, text, OptionOrigin::CommandLine); // errors are those of the plan
+  };
+  for (const Argument &argument : arguments)
+    if (argument.row)
+      for (StepOptions *options : {&given, &asked})
+        set(*options, argument.name, argument.text);
+  for (StringRef option : question.options)
+    set(asked, getOptionName(option), option.split('=').second);
+  std::vector<std::string> command{words[0]};
+  for (const Argument &argument : arguments) {
+    if (argument.name.empty() && argument.words.front() == input)
       continue;
-    bool isSet = llvm::any_of(question.options,
-                              [&](StringRef option) { return getOptionName(option) == name; });
-    bool isDropped = isOption && (isSet || llvm::is_contained(dropped, name));
-    const OptionRow *row = findOption(name);
-    bool isApart = isOption && !argument.contains('=') && row && !row->alone &&
-                   index + 1 < arguments.size(); // the value is separate, as in --mesh shard=2
-    if (!isDropped)
-      command.push_back(argument.str());
-    index += isApart;
-    if (isApart && !isDropped)
-      command.push_back(arguments[index]);
+    bool isSet = llvm::any_of(
+        question.options, [&](StringRef option) { return getOptionName(option) == argument.name; });
+    if (!argument.name.empty() && (isSet || llvm::is_contained(dropped, argument.name)))
+      continue;
+    if (argument.row && hasEffect(*argument.row, given) && !hasEffect(*argument.row, asked))
+      withoutEffect.push_back("--" + argument.name.str());
+    else
+      llvm::append_range(command, argument.words);
   }
   command.push_back(question.model.empty() ? input.str() : question.model);
   command.insert(command.end(), question.options.begin(), question.options.end());
@@ -128,7 +168,7 @@ static int64_t getInteger(const llvm::json::Object *object, StringRef name) {
   return object ? object->getInteger(name).value_or(0) : 0;
 }
 
-/// Step 3 of the list above, for one plan.
+/// Runs one plan and returns its measures (for step 3 of the list above).
 static Answer plan(StringRef program, ArrayRef<std::string> command) {
   Answer answer;
   llvm::SmallString<128> out, err;
@@ -169,7 +209,8 @@ static Answer plan(StringRef program, ArrayRef<std::string> command) {
   return answer;
 }
 
-static void print(const Question &question, const Answer &answer, bool isSame, size_t width) {
+static void print(const Question &question, const Answer &answer, bool isSame,
+                  ArrayRef<std::string> withoutEffect, size_t width) {
   llvm::outs() << "  " << llvm::left_justify(question.text, width);
   if (!answer.problem.empty()) {
     llvm::outs() << "  " << answer.problem << "\n";
@@ -179,7 +220,10 @@ static void print(const Question &question, const Answer &answer, bool isSame, s
     llvm::outs() << llvm::right_justify(formatSize(bytes), 13);
   llvm::outs() << llvm::format("%12.3f ms%12.3f ms%12.3f ms", 1e3 * answer.compute,
                                1e3 * answer.exposed, 1e3 * (answer.compute + answer.exposed))
-               << (isSame ? "  no difference from the given plan\n" : "\n");
+               << (isSame ? "  no difference from the given plan" : "");
+  if (!withoutEffect.empty())
+    llvm::outs() << "  without " << llvm::join(withoutEffect, ", ");
+  llvm::outs() << "\n";
 }
 
 int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input,
@@ -208,8 +252,10 @@ int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input,
   int code = 0;
   std::optional<std::string> given; // the output of the given plan
   for (const Question &question : questions) {
-    Answer answer = plan(program, makeCommand(arguments, input, question));
-    print(question, answer, given && answer.problem.empty() && answer.plan == *given, width);
+    std::vector<std::string> withoutEffect;
+    Answer answer = plan(program, makeCommand(arguments, input, question, withoutEffect));
+    print(question, answer, given && answer.problem.empty() && answer.plan == *given, withoutEffect,
+          width);
     code = std::max(code, answer.code);
     if (!given)
       given = answer.plan;

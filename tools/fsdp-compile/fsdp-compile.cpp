@@ -63,7 +63,7 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes the output of `write` to a file, as a whole or not at all.
+/// Writes the output of `write` to a file, which is complete or absent afterwards.
 static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::string text;
@@ -86,7 +86,8 @@ static LogicalResult writePage(const StepCompilation &step) {
     return failure();
   std::string title = "Training step of " + llvm::sys::path::filename(driver.input).str();
   return writeText(planned.getContext(), driver.report, [&](llvm::raw_ostream &os) {
-    writeReport(planned, *cluster, step.dtypes, title, os);
+    writeReport(planned, *cluster, step.dtypes, measureKernels(planned, step.kernels, *cluster),
+                title, os);
   });
 }
 
@@ -99,11 +100,11 @@ static ParseLimits limitsOf(const DriverOptions &driver) {
   return limits;
 }
 
-/// Measures the plan with another value of --grad-sync.
+/// Returns the measures of the plan with another value of --grad-sync.
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
-  ScopedDiagnosticHandler silent(&context,
-                                 [](Diagnostic &) { return success(); }); // errors are known
+  // The plan with the given value has already reported diagnostics.
+  ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
   options.shard.gradSync = sync;
   options.driver.timing = false;
   options.driver.dumpPhasesTo.clear();
@@ -147,9 +148,14 @@ static LogicalResult explainStep(const StepCompilation &step) {
   const DriverOptions &driver = step.options.driver;
   if (driver.explain == ExplainKind::Dtypes)
     writeDtypes(step.dtypes, /*all=*/true, llvm::outs());
-  else if (driver.explain != ExplainKind::None)
-    explain(*step.module, llvm::outs(), driver.explain == ExplainKind::Json,
-            compareAccumulation(step), step.dtypes);
+  else if (driver.explain != ExplainKind::None) {
+    ModuleOp planned = *step.module;
+    FailureOr<Cluster> cluster = loadCluster(planned.getContext(), chooseCluster(step.options));
+    if (failed(cluster))
+      return failure();
+    explain(planned, llvm::outs(), driver.explain == ExplainKind::Json, compareAccumulation(step),
+            step.dtypes, measureKernels(planned, step.kernels, *cluster));
+  }
   return driver.report.empty() ? success() : writePage(step);
 }
 
@@ -191,7 +197,8 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false); // users know their model, not the IR
+  // Diagnostics omit ops, because users know their model and not the IR.
+  context.printOpOnDiagnostic(false);
   const DriverOptions &driver = line.options.driver;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {
     printDiagnostic(diag, line.file, driver.remarks);
@@ -218,7 +225,7 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
     if (failed(pm.run(*step.module)))
       return 1;
   }
-  if (!last.empty()) // IR
+  if (!last.empty()) // the output is IR
     return driver.output.empty() || succeeded(writeModule(*step.module, driver.output)) ? 0 : 1;
   if (!driver.output.empty() && failed(verifyRanks(*step.module)))
     return badUsage;
@@ -226,7 +233,7 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
   return finish(step);
 }
 
-/// Compiles for the mesh of --mesh, and for those of --also-mesh. Returns the exit code.
+/// Compiles for the mesh of --mesh, and for the meshes of --also-mesh. Returns the exit code.
 static int compileAll(const CommandLine &line) {
   StepOptions compiled, ignored;
   if (int code = compile(line, compiled); code || line.options.driver.alsoMesh.empty())
@@ -238,7 +245,8 @@ static int compileAll(const CommandLine &line) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
-  std::signal(SIGXFSZ, SIG_IGN); // the write then fails at a file-size limit
+  // At a file-size limit, a write then fails instead of ending the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   registerTargets();
   if (printedHelp(ArrayRef(argv, argc)))
     return 0;

@@ -221,8 +221,8 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
       }));
 }
 
-/// Computes every score again for every element. Shares no code with the compiler's form, which
-/// computes the gradient.
+/// Computes every score again for every element. Shares no code with the compiler's decomposition,
+/// which computes the gradient.
 static void decompose(AttentionOp op, IRRewriter &b) {
   if (llvm::any_of(op->getUsers(), llvm::IsaPred<AttentionGradOp>))
     return b.replaceOp(op, lowerToLinalg(op, b));

@@ -9,8 +9,7 @@
 // 3. Turn every allocation into a static buffer, so that calls leak nothing.
 // 4. Check indices and divisors before they are used (GuardAccesses.cpp).
 // 5. Lower linalg to loops, math to libm, and all to LLVM. Run the JIT without optimisation,
-//    because
-//    compiling takes most of the time.
+//    because compiling takes most of the time.
 //
 // No code of the compiler under test is used.
 //

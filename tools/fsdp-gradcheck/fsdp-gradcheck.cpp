@@ -126,7 +126,8 @@ static int run(const CommandLine &options) {
   DialectRegistry registry;
   fsdp::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.allowUnregisteredDialects(); // other tools may attach attributes to arguments
+  // Other tools may attach attributes of unknown dialects to arguments.
+  context.allowUnregisteredDialects();
   context.loadAllAvailableDialects();
   llvm::SourceMgr sources; // keeps source lines for diagnostics
   SourceMgrDiagnosticHandler handler(sources, &context);
@@ -152,7 +153,9 @@ static int run(const CommandLine &options) {
                      options.all,       options.elements, options.directions};
   int64_t total = 0, good = 0, notFinite = 0;
   double worst = 0;
-  unsigned precision = 0; // widest precision; the summary refers to its functions
+  // Widest precision of all rows. The summary gives the worst error of the rows with this
+  // precision.
+  unsigned precision = 0;
   for (const Function &function : subject->functions) {
     FailureOr<std::vector<Row>> rows = fsdp::gradcheck::check(function, *forward, *gradient, check);
     if (failed(rows))

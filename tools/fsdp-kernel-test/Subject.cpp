@@ -24,7 +24,8 @@ CpuSubject::CpuSubject(const Image &image) : image(image) {
     handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     llvm::errs() << "error: cannot load the image: " << dlerror() << "\n";
-  // The file stays open, because the loader takes images of one path for one image.
+  // The file stays open. Otherwise a later image could get the same path, and dlopen would return
+  // this image again.
 }
 
 /// Runs the range of a phase, in calls that `split` selects.

@@ -10,7 +10,7 @@
 // 1. The range in one call, in three calls, and with its tiles in reverse order must give equal
 //    bits.
 // 2. The kernel compiled for --also-cpu, if given, must give equal bits.
-// 3. The results must be within a bound per element type of those of the oracle, in f64.
+// 3. The results must equal those of the f64 oracle up to a bound for the element type.
 //
 // With --device=emulate, kernels are compiled to PTX and run in the emulator; 1 and 2 are omitted.
 //
@@ -23,8 +23,7 @@
 // - `fsdp.values = dense<..>` gives an argument its values. For a write-only argument (fsdp.out)
 //   they are the values that kernel and oracle must write.
 // - `fsdp.from = ["kernel", i]` sets an argument to the oracle's result i of an earlier kernel. So
-//   the
-//   kernel of a gradient gets results of its forward kernel.
+//   the kernel of a gradient gets results of its forward kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -154,13 +153,14 @@ struct Compiled {
 } // namespace
 
 static bool saveImage(const Image &image) {
-  std::error_code error;
-  llvm::raw_fd_ostream file(options.saveImage, error);
-  if (error) {
-    llvm::errs() << "error: cannot write " << options.saveImage << ": " << error.message() << "\n";
+  std::string why;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutput(options.saveImage, why);
+  if (!file) {
+    llvm::errs() << "error: " << why << "\n";
     return false;
   }
-  file.write(image.elf.data(), image.elf.size());
+  file->os().write(image.elf.data(), image.elf.size());
+  file->keep();
   return true;
 }
 
@@ -245,7 +245,8 @@ static int printGpuKernels(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  codegen.ptxasTimeout = 1200; // seconds; all kernels of a table are one PTX text
+  // In seconds. All kernels of a table are one PTX text, which takes ptxas long to compile.
+  codegen.ptxasTimeout = 1200;
   EmitKind what{};
   (void)readValue(options.emit, what); // parseOptions() has checked the value
   return succeeded(fsdp::printGpuKernels(module, codegen, what, llvm::outs())) ? 0 : 1;

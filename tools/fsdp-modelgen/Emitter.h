@@ -68,7 +68,8 @@ public:
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
   /// Applies dropout to x, whose leading dimensions are sequences or tokens. In training each
-  /// element is 0 with this probability; otherwise it is scaled up, so that the mean is unchanged.
+  /// element is 0 with this probability; otherwise it is scaled up, so that its expected value is
+  /// unchanged.
   Value dropout(Value x, double probability, StringRef what);
   /// Builds a linear layer. `spec` is the product of x and the weight: "nk,ko->no" (GPT-2) or
   /// "nk,ok->no" (Llama). `bias` may be null.
@@ -79,7 +80,7 @@ public:
   /// Builds causal attention. q is [b, t, h, d] or, with shared key/value heads, [b, t, h, g, d]; k
   /// and v are [b, t, h, d].
   Value causalAttention(Value q, Value k, Value v, double scale);
-  /// Ends the function: returns the mean cross-entropy of x · headᵀ from it.
+  /// Ends the function, which returns the mean cross-entropy of x · headᵀ.
   void finish(Value x, Value head);
 
 private:

@@ -108,7 +108,7 @@ static void checkHeads(const ModelConfig &config, Faults &faults) {
 std::vector<std::string> ModelConfig::resolve() {
   constexpr int64_t sizeLimit = int64_t(1) << 24;
   Faults faults;
-  faults.size("layers", layers, 4096); // each takes a millisecond and 12 kB of text
+  faults.size("layers", layers, 4096); // a layer takes a millisecond and 12 kB of text
   faults.size("hidden", hidden, sizeLimit);
   faults.size("heads", heads, 1 << 16);
   faults.size("vocab", vocab, sizeLimit);

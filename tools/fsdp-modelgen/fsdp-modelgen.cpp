@@ -18,7 +18,6 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -50,19 +49,20 @@ static void report(const ModelConfig &config, ArrayRef<Parameter> parameters) {
 }
 
 static LogicalResult write(ModuleOp module, StringRef path) {
-  std::error_code code;
-  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_Text);
-  if (!code) {
-    module.print(file.os(), OpPrintingFlags().printNameLocAsPrefix());
-    file.os().flush();
-    code = file.os().error();
-    file.os().clear_error();
+  std::string why;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutput(path, why);
+  if (file) {
+    module.print(file->os(), OpPrintingFlags().printNameLocAsPrefix());
+    file->os().flush();
+    if (std::error_code code = file->os().error())
+      why = "cannot write '" + path.str() + "': " + code.message();
+    file->os().clear_error();
   }
-  if (!code) {
-    file.keep();
+  if (why.empty()) {
+    file->keep();
     return success();
   }
-  llvm::errs() << "fsdp-modelgen: error: cannot write '" << path << "': " << code.message() << "\n";
+  llvm::errs() << "fsdp-modelgen: error: " << why << "\n";
   return failure();
 }
 

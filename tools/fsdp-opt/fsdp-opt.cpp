@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/ParserGuard.h"
+#include "fsdp/Import/ParseModel.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "mlir/InitAllPasses.h"
@@ -88,14 +89,14 @@ static void warnOfEmptyStatistics() {
 }
 
 /// Runs the passes like mlir-opt. A crash of the parser before the first pass becomes an error.
-static LogicalResult process(StringRef input, StringRef output, const DialectRegistry &known) {
+static LogicalResult process(std::unique_ptr<llvm::MemoryBuffer> file, StringRef output,
+                             const DialectRegistry &known) {
   DialectRegistry registry;
   known.appendTo(registry);
   std::string why;
-  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &why);
-  std::unique_ptr<llvm::ToolOutputFile> out = file ? openOutputFile(output, &why) : nullptr;
+  std::unique_ptr<llvm::ToolOutputFile> out = fsdp::openOutput(output, why);
   if (!out) {
-    llvm::errs() << why << "\n";
+    llvm::errs() << "fsdp-opt: error: " << why << "\n";
     return failure();
   }
   fsdp::ParserGuard guard("fsdp-opt", file->getBufferIdentifier(), file->getBufferSize());
@@ -126,13 +127,16 @@ int main(int argc, char **argv) {
   if (!cl::ParseCommandLineOptions(argc, argv, header, &llvm::errs()))
     return 2;
   std::string why;
-  if (input != "-" && !openInputFile(input, &why)) // "-" is stdin, which a check must not read
-    return badUsage(why);
+  std::unique_ptr<llvm::MemoryBuffer> file;
+  if (input != "-" && !(file = fsdp::openModel(input, fsdp::ParseLimits().bytes, why)))
+    return badUsage(why); // standard input is read after all checks
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);
   warnOfEmptyStatistics();
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
-  return asMainReturnCode(process(input, output, registry));
+  if (!file && !(file = openInputFile(input, &why)))
+    return badUsage(why);
+  return asMainReturnCode(process(std::move(file), output, registry));
 }

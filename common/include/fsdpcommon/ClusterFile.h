@@ -26,7 +26,7 @@ namespace fsdpcommon {
 /// Cost of a ring on one level of links.
 struct LinkRate {
   double stepSeconds = 0;    ///< latency of one step of the ring
-  double bytesPerSecond = 0; ///< of one rank in one direction
+  double bytesPerSecond = 0; ///< bandwidth of one rank in one direction
 };
 
 /// Round size of a switch: an all-reduce of `fromBytes` or more is sent in rounds of `bytes`.
@@ -36,7 +36,7 @@ struct RoundSize {
 
 /// A switch that sums what it receives and sends the sum to all ranks.
 struct SwitchReduce {
-  uint64_t leastRanks = 0; ///< fewest ranks for which it is used; 0: no such switch
+  uint64_t leastRanks = 0; ///< Fewest ranks for which the switch is used; 0: no switch.
   /// Fixed seconds, bandwidth counted as for a ring, and seconds per round.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
   std::vector<RoundSize> rounds; ///< in ascending order of fromBytes
@@ -47,7 +47,7 @@ struct ClusterLink {
   std::string name;
   /// Number of consecutive ranks that one link joins; fits int64_t.
   uint64_t ranks = std::numeric_limits<int64_t>::max();
-  LinkRate plain; ///< for collectives without a protocol
+  LinkRate plain; ///< rates of collectives without a protocol
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
 };
@@ -59,9 +59,13 @@ struct KindRate {
 
 /// A cluster: the device of one rank, and the links between ranks. Rates are per second.
 struct Cluster {
-  std::string file, name; ///< file: empty if the cluster was not read from one
+  std::string file, name; ///< `file` is empty if the cluster was not read from a file.
   /// Multiply-adds of f32, multiply-adds of bf16 and f16, and bytes of device memory.
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
+  /// The chip, such as "sm_90a", and its clocks per second while tensor cores are busy. Without a
+  /// chip, times of kernels follow from the rates alone.
+  std::string chip;
+  double clocksPerSecond = 0;
   /// Launch latency of a kernel, and of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
   /// Bandwidth of copies to and from host memory; 0: they cost as much as device copies.
@@ -74,10 +78,6 @@ struct Cluster {
 
   /// Returns the number of ranks that the links join.
   uint64_t ranks() const { return links.back().ranks; }
-  /// Returns the seconds of a kernel of `kind`: launch latency, plus the longer of the time for its
-  /// multiply-adds and the time for its bytes.
-  double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
-                       uint64_t bytes) const;
 };
 
 /// Reads a cluster file. Unknown members and values out of range are errors. Returns nothing and

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The one JSON reader of compiler and runtime, apart from headers of safetensors. Diagnostics can
-// give line and column. Uses neither LLVM nor exceptions.
+// Reads all JSON of compiler and runtime, except headers of safetensors. Diagnostics can give
+// line and column. Uses neither LLVM nor exceptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ struct JsonMember;
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
-  /// Scalars as written in the file; strings decoded.
+  /// A string, decoded; or another scalar as written in the file.
   std::string text;
   unsigned line = 1, column = 1;
   std::vector<JsonValue> elements;
@@ -36,7 +36,7 @@ struct JsonValue {
   bool isScalar() const { return kind != Kind::array && kind != Kind::object; }
   /// Returns the member `name`, or null.
   const JsonMember *find(std::string_view name) const;
-  /// Return the number; nothing if this is something else, or out of the type's range.
+  /// Return the number, or nothing if the value is no number or is out of the type's range.
   std::optional<int64_t> asSigned() const;
   std::optional<uint64_t> asUnsigned() const;
   std::optional<double> asDouble() const;
@@ -46,7 +46,7 @@ struct JsonValue {
 
 struct JsonMember {
   std::string name;
-  unsigned line = 1, column = 1; ///< of the name
+  unsigned line = 1, column = 1; ///< location of the name
   JsonValue value;
 };
 
@@ -61,8 +61,7 @@ struct JsonProblem {
 std::string shortText(std::string_view text, size_t most = 80);
 
 /// Parses a file of at most 16 MiB, nested at most 64 deep, without a name twice in one object.
-/// Returns nothing and sets `problem` on failure. Reading from a pipe fails after 10 seconds
-/// without data.
+/// Returns nothing and sets `problem` on failure. The wait for a pipe is limited (InputStream.h).
 std::optional<JsonValue> readJson(const std::string &path, JsonProblem &problem);
 /// Does the same for a text in memory.
 std::optional<JsonValue> parseJson(std::string_view text, JsonProblem &problem);

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A signature covers the 128 bytes of an artifact's header. The header has the SHA-256 of the whole
-// file, so it covers the file. It is 64 bytes in a file of its own, OUT.fsdp.sig. Keys are files in
-// PEM, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write them.
+// file, so the signature covers the file. The signature has 64 bytes, in a separate file
+// OUT.fsdp.sig. Keys are files in PEM, as `openssl genpkey -algorithm ed25519` and `openssl pkey
+// -pubout` write them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,7 @@ std::string signHeader(const fsdprt_artifact_header &header, const std::string &
                        Signature &signature);
 
 /// Verifies the signature in the file `file` with the public key in the PEM file `key`. Returns an
-/// error, or an empty text if the signature is that of the header.
+/// error, or an empty text if the signature matches the header.
 std::string verifyHeader(const fsdprt_artifact_header &header, const std::string &file,
                          const std::string &key);
 

@@ -10,8 +10,8 @@
 namespace fsdpcommon {
 
 /// Asks the kernel for permission to use AMX's tile registers in all threads of this process.
-/// Returns true if the process has it. Linux grants it once and for all; without it the first
-/// AMX instruction raises SIGILL.
+/// Returns true if the process has the permission, which Linux then never withdraws. Without the
+/// permission the first AMX instruction raises SIGILL.
 bool requestTileData();
 
 } // namespace fsdpcommon

@@ -12,11 +12,11 @@
 //
 // All integers are little-endian. Offsets and sizes are in bytes from the beginning of the file.
 // The image is a position-independent ELF shared object without undefined symbols, needed
-// libraries, thread-local storage or initialisers; it may be absent (offset and size 0) when no
+// libraries, thread-local storage or initialisers. It may be absent (offset and size 0) if no
 // program launches a kernel. The values are initial values of parameters, at offsets given in the
 // manifest; a file without them has offset and size 0 and version 2, which older readers accept.
-// The gaps between the parts are zero. The hash covers the whole file with the 32 bytes of the hash
-// itself taken as zero: write zeros there, hash the file, fill them in.
+// The gaps between the parts are zero. The hash covers the whole file, with zeros in place of the
+// 32 bytes of the hash itself.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -33,10 +33,11 @@
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u
 #define FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT 64u
 #define FSDPRT_ARTIFACT_IMAGE_ALIGNMENT 4096u
-#define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* of the section */
-#define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* of a parameter's values within it */
-#define FSDPRT_BUFFER_ALIGNMENT 64u            /* of a buffer's offset and size in an arena */
-/* Of the offset after the device arena at which the host arena begins. */
+#define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* Alignment of the section of values. */
+#define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* Alignment of a parameter's values. */
+/* Alignment of a buffer's offset and size in an arena. */
+#define FSDPRT_BUFFER_ALIGNMENT 64u
+/* Alignment of the offset at which the host arena begins, after the device arena. */
 #define FSDPRT_HOST_ARENA_ALIGNMENT 4096u
 
 typedef struct fsdprt_artifact_header {

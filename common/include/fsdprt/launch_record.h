@@ -6,8 +6,7 @@
 //
 // Code for a CPU addresses its bindings without checks, so the manifest must not launch it with an
 // extent or with sizes other than those that it was compiled for. For each function k, the image
-has
-// an object "k.launch" of 64-bit words: the number of its records, and then the records. Each is
+// has an object "k.launch" of 64-bit words: the number of its records, then the records. Each is
 //
 //     extent, tile, shared bytes, worker bytes, number of bindings n, n least sizes of bindings
 //
@@ -18,7 +17,7 @@ has
 #ifndef FSDPRT_LAUNCH_RECORD_H
 #define FSDPRT_LAUNCH_RECORD_H
 
-/* Appended to the name of a function. */
+/* Suffix of the name of a function k in the name of its object. */
 #define FSDPRT_LAUNCH_SUFFIX ".launch"
 
 #endif /* FSDPRT_LAUNCH_RECORD_H */

@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp {
 
-/// The axis of a mesh over which units are sharded.
+/// Name of the mesh axis over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
 /// Returns the number of ranks in the group of a collective on tensors; 1 if no data leaves the
@@ -39,8 +39,8 @@ class Aliasing {
 public:
   explicit Aliasing(func::FuncOp function);
 
-  /// Returns the value that `op` views: the results of a reshape, a slice, or a collective within
-  /// one rank are ranges of its operand. Returns null for all other ops.
+  /// Returns the operand of `op` in whose memory the result lies, if `op` is a reshape, a slice, or
+  /// a collective within one rank. Returns null for all other ops.
   Value getViewSource(Operation *op);
   /// Returns the value at the root of the chain of views that ends in `value`.
   Value getBase(Value value);
@@ -52,8 +52,8 @@ public:
   /// Marks `value` (an argument that no result updates) as never overwritten.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
-  /// Returns true if the kernel may overwrite operand `index`: no later op reads its content, and
-  /// no other operand shares its memory. Looks at values only, not at their buffers.
+  /// Returns true if the kernel may overwrite operand `index`: no later op reads the content of
+  /// this operand, and no other operand of the call shares its memory. Does not look at buffers.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 
 private:

@@ -16,7 +16,7 @@
 //
 // There can be several ranges (sink tokens and a window). They are disjoint and in ascending order.
 //
-// Guaranteed:
+// Guarantees:
 //  - No key that mask_mod keeps for a row of the tile is outside the ranges.
 //  - Every key in a mask-free part is kept for every row of the tile.
 //
@@ -36,7 +36,8 @@ namespace mlir::fsdp {
 // Dependence of values on row and column
 //===----------------------------------------------------------------------===//
 
-/// Sides of the score matrix that a value depends on. `|` joins two dependences.
+/// Indices of the score matrix (row and column) on which a value depends. `|` joins two
+/// dependences.
 enum class Dependence : unsigned { None = 0, Row = 1, Column = 2, Both = 3 };
 
 inline Dependence operator|(Dependence a, Dependence b) {
@@ -63,18 +64,18 @@ private:
 // Ranges that a tile visits
 //===----------------------------------------------------------------------===//
 
-/// A range of the loop over one side for a tile of the other side, with begin <= fullBegin <=
-/// fullEnd <= end. The trees depend on begin and end of the tile, batch, head, and scalars of the
-/// region.
+/// A range of keys for a tile of rows, or of rows for a tile of keys, with begin <= fullBegin <=
+/// fullEnd <= end. The bounds are trees over begin and end of the tile, batch, head, and scalars of
+/// the region.
 struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;
 };
 
 enum class TileState { Masked, Partial, Unmasked };
 
-/// A comparison that holds for every kept score, such as `documents[q] == documents[k]`. One side
-/// depends on the row alone, the other on the column alone, and at least one reads captured data. A
-/// tile can be skipped if the comparison fails for the extremes of both sides.
+/// A comparison that holds for every kept score, such as `documents[q] == documents[k]`. The value
+/// `row` depends on the row alone, `column` on the column alone, and at least one reads captured
+/// data. A tile can be skipped if the comparison fails for the extreme values of both in the tile.
 struct SideComparison {
   arith::CmpIPredicate predicate;
   Value row, column; // values of mask_mod
@@ -92,7 +93,7 @@ public:
 
   /// Return the ranges in units of tiles of `size` elements. The loop [begin, end) visits each tile
   /// once. Tiles of [fullBegin, fullEnd) are whole and mask-free. A last tile of fewer than `size`
-  /// elements is never in the mask-free part.
+  /// elements is never mask-free.
   SmallVector<TileRange> getKeyTiles(int64_t size) const { return inTiles(keys, extents[3], size); }
   SmallVector<TileRange> getRowTiles(int64_t size) const { return inTiles(rows, extents[2], size); }
 
@@ -104,7 +105,7 @@ public:
   bool isFullyMasked() const;
 
   /// Classifies the tile of rows [q0, q1) and keys [k0, k1) by the ranges over keys, for given
-  /// batch and head. Scalars are given as in TileSymbols.
+  /// batch and head. `rowsOfTile` holds the rows, batch, head and scalars.
   TileState classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const;
 
   ArrayRef<SideComparison> getSideComparisons() const { return comparisons; }

@@ -28,14 +28,14 @@ inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
 /// Returns eight H100 joined by NVLink, the cluster of examples/clusters/8xH100.json.
 const Cluster &getGpuCluster();
 
-/// Returns the seconds of a ring collective of `bytes` (including the part that stays on the rank)
-/// over `ranks` ranks that are `stride` apart, run `rounds` times (2 for an all-reduce). Zero for
-/// one rank.
+/// Returns the seconds of a ring collective over `ranks` ranks that are `stride` apart, run
+/// `rounds` times (2 for an all-reduce). `bytes` includes the part that stays on the rank. Returns
+/// zero for one rank.
 ///
 ///   bytes * (n - 1) / n / bandwidth + latency of the n - 1 steps
 ///
-/// At a level of links between groups of m ranks of the ring, these m ranks share m links, as in
-/// NCCL's rings (its src/graph/tuning.cc: time = latency + bytes / bandwidth).
+/// At a level of links that joins groups of m ranks of the ring, the m ranks of a group share m
+/// links, as in NCCL's rings (its src/graph/tuning.cc: time = latency + bytes / bandwidth).
 double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride,
                       unsigned rounds = 1);
 

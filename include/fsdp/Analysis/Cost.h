@@ -19,8 +19,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns the cluster that the file `path` describes. Returns CPU ranks if `path` is empty, and
-/// getGpuCluster() for its name. Fails with a diagnostic that is located in the file.
+/// Returns the cluster that the file `path` describes. Returns getCpuCluster() if `path` is empty,
+/// and getGpuCluster() if it is `gpuClusterName`. Errors are located in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
 /// Estimates the seconds of commands of the programs of one module on one rank.
@@ -36,7 +36,8 @@ public:
   /// Returns the seconds of a collective of zero bytes, which a launch of several collectives pays
   /// once.
   double getLatency(CollectiveOp collective);
-  /// Returns the seconds of a kernel. Its arguments' attributes determine the bytes that it moves.
+  /// Returns the seconds of a kernel. The attributes of its arguments determine which bytes the
+  /// kernel moves.
   double getKernelSeconds(func::FuncOp kernel);
 
 private:

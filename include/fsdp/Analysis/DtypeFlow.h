@@ -19,9 +19,9 @@ namespace mlir::fsdp {
 /// Part of a step that an op belongs to.
 enum class StepPart {
   model,     ///< forward and backward
-  loss,      ///< from the model's last reduction to the step block
-  gradient,  ///< from the cotangents of a unit to its update
-  norm,      ///< from the gradients to the step block
+  loss,      ///< ops from the model's last reduction to the step block
+  gradient,  ///< ops from the cotangents of a unit to its update
+  norm,      ///< ops from the gradients to the step block
   optimizer, ///< parameters and state
 };
 StringRef stringifyStepPart(StepPart part);

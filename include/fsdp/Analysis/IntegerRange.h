@@ -44,9 +44,9 @@ inline IntegerRange join(IntegerRange a, IntegerRange b) {
 IntegerRange operator+(IntegerRange a, IntegerRange b);
 IntegerRange operator*(IntegerRange a, IntegerRange b);
 
-/// Returns the range of the result of `op` by upstream's rules, which include wrapping. Without a
-/// rule, returns the range of its type. `operands` are the ranges of its operands; ranges of float
-/// operands are not read.
+/// Returns the range of the result of `op` by upstream's rules, which include wrapping, or the
+/// range of the result type if `op` has no rule. `operands` are the ranges of the operands of `op`.
+/// The ranges of float operands are not read.
 IntegerRange inferResultRange(Operation *op, ArrayRef<IntegerRange> operands);
 
 } // namespace mlir::fsdp

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names of the JSON reader of common/ (shared with the runtime) in the namespace of the compiler.
+// Brings the JSON reader of common/ (shared with the runtime) into the namespace of the compiler.
 //
 //===----------------------------------------------------------------------===//
 

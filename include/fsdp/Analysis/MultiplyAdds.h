@@ -12,7 +12,7 @@
 namespace mlir::fsdp {
 
 /// Multiply-adds of the contractions and attention ops in a kernel. `bf16` counts products of two
-/// bf16 values. `wide` counts all others, and each f64 product as two.
+/// bf16 values. `wide` counts all other products; an f64 product counts as two.
 struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };

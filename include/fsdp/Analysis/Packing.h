@@ -35,7 +35,7 @@ struct Interval {
 struct Packing {
   /// Offset in bytes of each interval, in order.
   llvm::SmallVector<int64_t> offsets;
-  /// Bytes of the packing, and peak of the bytes alive, below which no packing can be.
+  /// Size of the packing in bytes, and its lower bound: the peak of the bytes alive.
   int64_t bytes = 0, lowerBound = 0;
   /// Name of the order that gave this packing, for reports.
   llvm::StringRef method;

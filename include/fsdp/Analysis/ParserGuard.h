@@ -11,15 +11,15 @@
 
 namespace mlir::fsdp {
 
-/// Turns a crash of the process (a stack overflow or an abort) and a loop without end into an error
-/// that names `file` and exit code 2, as long as an object of this class lives. Use it only while
+/// While an object of this class lives, a crash of the process (a stack overflow or an abort) or an
+/// endless loop ends with an error that names `file`, and with exit code 2. Use it only while
 /// upstream code reads a user's file: a crash of a pass is a defect of the compiler, and its stack
 /// trace is needed. At most one object may be active at a time.
 class ParserGuard {
 public:
   static constexpr unsigned defaultSeconds = 20;
 
-  /// A file of `bytes` may take `seconds` of CPU time, and one second more for each MiB.
+  /// A file of `bytes` bytes may take `seconds` of CPU time, and one second more for each MiB.
   ParserGuard(llvm::StringRef tool, llvm::StringRef file, uint64_t bytes,
               unsigned seconds = defaultSeconds);
   ~ParserGuard() { release(); }

@@ -10,7 +10,7 @@
 include "mlir/Pass/PassBase.td"
 
 def PrintAttentionIdiomsPass : Pass<"fsdp-print-attention-idioms"> {
-  let summary = "Print what attention masks, and what its kernels can skip";
+  let summary = "Print the keys that attention masks, and the tiles that its kernels can skip";
   let description = [{
     - Requires: nothing.
     - Ensures: one remark per `fsdp.attention`. It names the idioms of the score and mask

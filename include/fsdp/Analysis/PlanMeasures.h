@@ -11,16 +11,19 @@
 
 namespace mlir::fsdp {
 
+/// Number of values of Category.
+inline constexpr unsigned numCategories = getMaxEnumValForCategory() + 1;
+
 /// Memory in bytes by category. Each number is the peak of one category, so that the sum of all
 /// categories may exceed `peak`.
 struct MemoryReport {
   /// Peak bytes, indexed by Category.
-  int64_t bytes[9] = {};
+  int64_t bytes[numCategories] = {};
   /// Size of the arena, peak of the bytes alive (below which no packing can be), and zeros between
   /// and after parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// Size of the arena in host memory, and peak of its live bytes by category.
-  int64_t host = 0, hostBytes[9] = {};
+  int64_t host = 0, hostBytes[numCategories] = {};
   /// Size of the file of a rank that holds offloaded state.
   int64_t file = 0;
   /// Bytes without sharding and padding, on a single rank.
@@ -29,7 +32,7 @@ struct MemoryReport {
     return unshardedParameters + unshardedGradients + unshardedOptimizer;
   }
   /// Live bytes by category at the command with the most live bytes.
-  int64_t atPeak[9] = {};
+  int64_t atPeak[numCategories] = {};
   /// Arena of the unsharded reference, which computes all micro-batches of the step on one rank; 0
   /// without a reference.
   int64_t unshardedPeak = 0;
@@ -63,8 +66,8 @@ struct CommunicationReport {
 struct UnitReport {
   UnitOp unit;
   int64_t elements = 0, trained = 0;
-  /// Bytes on one rank of its shard of the parameters, of its shard of the optimizer state, and of
-  /// the gathered parameters.
+  /// Bytes on one rank: its shard of the parameters, its shard of the optimizer state, and the
+  /// gathered parameters.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
   /// Zeros after and between parameters, in bytes over all shards.
   int64_t paddingBytes = 0;

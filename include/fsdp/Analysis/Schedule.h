@@ -21,8 +21,9 @@ inline unsigned getLinks(int64_t channel) {
   return (channel > reduceChannel) + (channel > toHostChannel);
 }
 
-/// Attributes of a scheduled collective or copy: the estimated seconds if it is alone on its links,
-/// the seconds for which its wait stalls, and the reason why it does not start earlier or end later
+/// Attributes of a scheduled collective or copy: `secondsAttr` is the estimated time of a transfer
+/// that is alone on its links, and `exposedAttr` the time for which its wait stalls, both in
+/// seconds. `limitAttr` is the reason why the transfer does not start earlier or end later
 /// ("source", "first use", "beginning", "prefetch" or "memory").
 inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp.exposed",
                                limitAttr = "fsdp.limit";

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Describes the commands of a block, their dependences, and the commands that are transfers:
-// collectives, and copies between memories. The problem holds no IR. Its builder numbers the
-// commands and gets an order back.
+// collectives, and copies between memories. The problem holds no IR. The caller numbers the
+// commands and gets an order of these numbers.
 //
 //   slots      0    1    2    3    4    5
 //   compute    | C0 | C1 | C2 | C3 | C4 |
@@ -37,8 +37,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command, which decides whether it may move with a transfer. Launches and copies may
-  /// move with the wait, and all kinds but loops with the start.
+  /// Kind of a command, which decides whether the command may move with a transfer: launches and
+  /// copies with the wait, and all kinds but loops with the start.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
@@ -49,28 +49,33 @@ public:
 
     // Derived.
     Role role = Role::fixed;
-    unsigned home = none; ///< the transfer that the command is or moves with
-    unsigned slot = 0;    ///< number of fixed commands before the command
+    unsigned home = none; ///< index of the transfer that the command starts or moves with
+    /// Number of fixed commands before the command.
+    unsigned slot = 0;
     /// Commands that must precede this command, and commands that must follow it.
     llvm::SmallVector<unsigned, 4> before, after;
   };
 
   struct Transfer {
     unsigned command = none;
-    int64_t channel = 0; ///< channel of Analysis/Schedule.h
-    /// Whether it starts as late as possible: a gather, or a copy for whose data a command waits.
+    /// Channel of Analysis/Schedule.h.
+    int64_t channel = 0;
+    /// Whether the transfer starts as late as possible: true for a gather, and for a copy whose
+    /// data a command waits for.
     bool isLate = false;
     bool isBackward = false; ///< whether the gather belongs to the backward
     double seconds = 0, latency = 0;
-    int64_t sentBytes = 0; ///< payload of a collective
+    /// Payload of a collective.
+    int64_t sentBytes = 0;
     /// Device bytes whose lifetime grows when the transfer moves: bytes of the target if `isLate`,
     /// else of the source.
     int64_t bytes = 0;
-    /// Transfers with equal values can start as one launch. `none` means that it starts alone.
+    /// Transfers with equal values can start as one launch. `none` means that the transfer starts
+    /// alone.
     unsigned alike = none;
 
     // Derived.
-    /// Whether it ends as early as possible: it frees its source, or no command waits for it.
+    /// Whether the transfer ends as early as possible: it frees its source, or no command needs it.
     bool isEarly = false;
     /// Commands that move with the start, and commands that move with the wait.
     llvm::SmallVector<unsigned> prologue, epilogue;

@@ -9,8 +9,8 @@
 //
 //   max(0, q0 - 255)
 //
-// Trees are simplified as they are built. Sums have distinct terms. Minima and maxima drop an
-// operand if the other operand provably beats it. Every tree has the range of its values. A tree
+// Trees are simplified as they are built. Sums have distinct terms. A minimum or maximum drops an
+// operand that provably never decides the result. Every tree has the range of its values. A tree
 // that could overflow is null, and so is every tree that contains it.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@
 
 namespace mlir::fsdp {
 
-/// Values of the symbols of a tree: integers to evaluate it, index values to emit it.
+/// Values of the symbols of a tree: integers for evaluate(), index values for emit().
 template <typename T>
 struct TileSymbols {
   /// The tile [begin, end). The last tile ends at the extent of its dimension.
@@ -52,7 +52,7 @@ public:
   static TileExpr symbol(Symbol symbol, IntegerRange range);
   /// Returns the tree of a value of a region that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
-  /// Returns the tree of any other value of a region, whose range alone is known.
+  /// Returns the tree of any other value of a region, of which only the range is known.
   static TileExpr opaque(Value value, IntegerRange range);
   /// Returns the tree of `condition >= 0 ? yes : no`.
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);
@@ -82,7 +82,7 @@ public:
 
   int64_t evaluate(const TileSymbols<int64_t> &symbols) const;
   Value emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbols) const;
-  /// Prints the tree. `tile` is the letter of the tile's bounds: "q" prints q0 and q1.
+  /// Prints the tree. `tile` is the letter of the bounds of the tile: "q" prints q0 and q1.
   void print(raw_ostream &os, StringRef tile) const;
 
   friend TileExpr operator+(TileExpr a, TileExpr b);

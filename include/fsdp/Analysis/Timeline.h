@@ -20,7 +20,7 @@ namespace mlir::fsdp {
 /// One event in the sequence of commands of a rank.
 struct TimelineEvent {
   enum class Kind { compute, start, wait } kind;
-  /// Duration of a compute event, or of the transfer of a start if it is alone on its links.
+  /// Duration of a compute event, or of the started transfer if it is alone on its links.
   double seconds = 0;
   /// `collective` is the index of the transfer (a collective or a copy) of a start or a wait.
   /// `channel` and `links` belong to a start. Transfers of one channel run one after another.
@@ -30,7 +30,8 @@ struct TimelineEvent {
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// By transfer: seconds for which its wait stalls, and times at which it begins and ends.
+  /// By transfer: seconds for which its wait stalls, and times at which the transfer begins and
+  /// ends.
   llvm::SmallVector<double> exposed, begin, end;
   /// Time at which each event begins.
   llvm::SmallVector<double> moments;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Interface of the stage to the driver. `compileCpuImage` compiles the kernel functions of a
-// module into one linked image. `compileReferenceImage` does the same for the slow oracle. A
-// kernel passes through these forms:
+// Declares the interface of Codegen to the driver. `compileCpuImage` compiles the kernel functions
+// of a module into one linked image. `compileReferenceImage` compiles them as plain loops, for
+// comparisons. A kernel passes through these forms:
 //
 //   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
 //     lowerKernel       |
@@ -38,17 +38,17 @@ LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelIn
 
 /// Compiles every kernel (fsdp.kernel) of `module` and links the objects; `module` is not changed.
 /// Equal modules give equal bytes, with or without `cache`. Kernels found in `cache` are not
-/// compiled again. The linker runs in this process and resets llvm::cl options to their defaults:
-/// read them before the call.
+/// compiled again. The linker runs in this process and resets llvm::cl options to their defaults,
+/// so read the options before the call.
 FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target,
                                  KernelCache *cache = nullptr);
 
-/// Computes the phases and scratch sizes of every kernel without generating code. The image
-/// is empty.
+/// Computes the phases and scratch sizes of every kernel without generating code. The returned
+/// image has no code.
 FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);
 
-/// Compiles the oracle: upstream loops, one thread, libm. With `widen` all floating-point
-/// arithmetic is done in f64; bindings keep their types.
+/// Compiles the reference: loops of upstream passes, one thread, libm. With `widen`, all
+/// floating-point arithmetic is in f64, but bindings keep their types.
 FailureOr<Image> compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen);
 
 } // namespace mlir::fsdp

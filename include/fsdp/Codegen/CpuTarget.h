@@ -23,7 +23,7 @@ namespace mlir::fsdp {
 /// How a CPU forms products of bf16 matrices.
 enum class Bf16Products {
   Widened,  ///< fused multiply-adds in f32 on widened values
-  Dot,      ///< vdpbf16ps; bits as with Widened, except that denormals become 0
+  Dot,      ///< vdpbf16ps; same bits as Widened, except that denormals become 0
   Tiles,    ///< tdpbf16ps of AMX
   TileLoops ///< the arithmetic of tdpbf16ps as loops for any CPU, used by tests
 };
@@ -53,8 +53,8 @@ struct CpuTarget {
   /// knows (x86-64-v3, znver4, sapphirerapids), or "amx-loops" (TileLoops). Emits an error at
   /// `loc` if the name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
-  /// Returns the target for `name` as get() does. Without one, returns nothing and sets `why` to
-  /// the error.
+  /// Returns the target for `name` as get() does. If get() would fail, returns nothing and sets
+  /// `why` to the error.
   static std::optional<CpuTarget> find(StringRef name, std::string &why);
 
   /// Creates a code generator for position-independent code that does not fuse multiply and add.

@@ -18,16 +18,17 @@
 
 namespace mlir::fsdp {
 
-/// Caches objects in files whose names hash everything that determines their contents: the
-/// build of the compiler and of LLVM, the target and the kernel. Uses only files that nobody but
-/// this user and root can have written, since their code becomes part of artifacts. Thread-safe.
+/// Caches objects in files whose names hash everything that determines their contents: the build of
+/// the compiler and of LLVM, the target and the kernel. Ignores files that users other than this
+/// user and root can have written, because the code becomes part of artifacts. Thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
 
   /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if that fails.
   static FailureOr<std::unique_ptr<KernelCache>> open(StringRef folder, Location loc);
-  /// Deletes files that were not used for a long time, then the oldest files above the size limit.
+  /// Deletes files that were not used for a long time, then the oldest files until the folder is
+  /// below its size limit.
   ~KernelCache();
 
   /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of its
@@ -36,12 +37,13 @@ public:
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 
-  /// Number of calls of get(), and of the calls that the folder served.
+  /// Return the number of calls of get(), and the number of calls that found their object in the
+  /// folder.
   unsigned numAsked() const { return asked; }
   unsigned numFound() const { return found; }
 
-  /// Emits a warning at `loc` if files could not be written, and one if files were not used because
-  /// others could have written them.
+  /// Emits a warning at `loc` if files could not be written, and another one if files were ignored
+  /// because other users could have written them.
   void warnOfFiles(Location loc) const;
 
 private:

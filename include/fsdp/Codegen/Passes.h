@@ -22,13 +22,13 @@ struct CompiledKernels;
 /// Registers the targets of this stage with TargetInfo.
 void registerTargets();
 
-/// Creates the pass that compiles kernels into `result`. Without `code` it only computes
+/// Creates the pass that compiles kernels into `result`. If `code` is false, the pass only computes
 /// their launches and scratch sizes.
 std::unique_ptr<Pass> createCompileKernelsPass(const StepOptions &options, bool code,
                                                std::shared_ptr<CompiledKernels> result);
 
-/// Appends the pipeline that prints the stage: kernels become phase functions, all other ops
-/// of the module are dropped.
+/// Appends the pipeline that prints the stage: it replaces kernels by phase functions and drops all
+/// other ops of the module.
 void buildCodegenPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -20,9 +20,8 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
     those of one merged batch.
 
     - Requires: functions with `fsdp.program` that are not differentiated yet.
-    - Ensures: if targets may be ignored, the function has one more argument,
-      `{fsdp.loss_weight}`, which multiplies its loss. If not, all weights would be 1, and the
-      function is not changed.
+    - Ensures: if targets may be ignored, the function has one more argument, `{fsdp.loss_weight}`,
+      which multiplies its loss. Otherwise all weights would be 1, and the function is not changed.
     - Keeps: all values before the loss.
 
     It is an error if a loss is not `c + Σ c_i · cross_entropy` with the same targets in all terms
@@ -53,7 +52,7 @@ def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
     - Keeps: the forward, bit for bit. No tensor of zeros is added to a gradient.
 
     Sums accumulate in f32, or in f64 for f64 models. Elements that tie for a maximum share its
-    gradient. Some ops cannot be differentiated: products as reductions, exponents that need a
+    gradient. Some ops cannot be differentiated: reductions by multiplication, exponents that need a
     gradient, control flow, and computed slice offsets. Errors name the op and the fix.
   }];
   let options = [
@@ -74,12 +73,12 @@ def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
 }
 
 def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp"> {
-  let summary = "Recompute in the backward what is cheaper to recompute than to save";
+  let summary = "Recompute forward values in the backward if that is cheaper than saving them";
   let description = [{
     Clones slices, joins, random numbers and short elementwise maps of the forward before their
-    first reader in the backward. An op is cloned only if the additional reads of the backward are
-    at most 1/8 of the saved bytes: the backward reads the operands anyway, or they are
-    parameters, arguments or small.
+    first reader in the backward. An op is cloned only if the bytes that the backward reads in
+    addition are at most 1/8 of the saved bytes. Operands that the backward reads anyway, parameters
+    and arguments do not count as additional reads.
 
     - Requires: `fsdp-add-backward`.
     - Ensures: clones carry `fsdp.recompute`, so that later passes do not merge them with the
@@ -102,10 +101,10 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
     - Requires: `fsdp-add-backward`.
     - Ensures: in units with `reshard true`, the backward reads parameters from `fsdp.unshard ...
       site 1`, placed before their first reader in the backward. Values that the forward computed
-      from parameters alone (views, transposes, casts) are computed again from that gather. In
-      other units, such values are computed again from site 0. If a unit has `within` N, the
-      gather reads the 1/N of the parameters that `fsdp.shard` keeps after the last reader in the
-      forward.
+      from parameters alone (views, transposes, casts) are computed again from that gather. In other
+      units, such values are computed again from the gather of the forward (site 0). If a unit has
+      `within` N, the gather reads the 1/N of the parameters that `fsdp.shard` keeps after the last
+      reader in the forward.
     - Keeps: values, bit for bit.
   }];
   let statistics = [

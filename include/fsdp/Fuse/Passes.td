@@ -46,6 +46,7 @@ def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"33554432",
            "Largest size of a result, and of a chunk of one, in bytes (default 32 MiB); 0: no limit.">,
     Option<"minRows", "min-rows", "int64_t", /*default=*/"16", "Approximate number of rows of a chunk if max-bytes allows fewer.">,
+    Option<"warnings", "warnings", "bool", /*default=*/"false", "Print a warning for each chunk larger than max-bytes.">,
     Option<"remarks", "remarks", "bool", /*default=*/"false", "Print a remark for each contraction that is computed in chunks.">];
   let statistics = [Statistic<"numGroups", "num-groups", "Contractions computed in chunks">,
                     Statistic<"numChunks", "num-chunks", "Chunks created">];
@@ -57,11 +58,10 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
     - Requires: the form that `fsdp-decompose-named-ops` ensures.
     - Ensures: all tensor computation is in `fsdp.dispatch`, whose attribute `kind` is map, row,
       column, contract, attention, scatter, scalar or copy. Outside of dispatches there are only
-      collectives, contiguous views and the micro-batch loop. Constants, fills, strided views,
-      cheap broadcasts and conversions to a wider float type are copied into the dispatches that
-      use them. A dispatch of several members has at most `max-ops` ops, not counting the copied
-      ops. If one kernel would have to compute a chain of more than twice as many scalars or
-      views, the pass fails with an error.
+      collectives, contiguous views and the micro-batch loop. Constants, fills, strided views, cheap
+      broadcasts and conversions to a wider float type are copied into the dispatches that use them.
+      A dispatch of several members has at most `max-ops` ops, not counting the copied ops. A
+      dispatch whose scalars or views form a chain of more than twice `max-ops` ops is an error.
     - Keeps: values and the order of collectives.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];

@@ -18,8 +18,8 @@ namespace mlir::fsdp {
 
 SmallVector<Value> lowerToLinalg(RandomOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(GemmOp op, OpBuilder &b);
-/// Lower attention and its gradient with all scores in memory. They are the reference for fused
-/// attention kernels.
+/// Lower attention and its gradient to ops that hold all scores in memory. Fused attention kernels
+/// are compared with these ops.
 SmallVector<Value> lowerToLinalg(AttentionOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 

@@ -30,10 +30,10 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     ```
 
     A row without a key has o = 0 and lse = -inf. Scores, sums and functions are in f32, or in f64
-    for f64 operands. Each region may be absent. Scores are then not changed (`score_mod`), no
-    score is masked (`mask_mod`), or the factor is 1 (`weight_mod`). `weight_mod` implements
-    dropout. Its factors change the weights in the sum over V but not their normalisation, and
-    they have no gradient.
+    for f64 operands. Each region may be absent. Without `score_mod` scores are not changed, without
+    `mask_mod` no score is masked, and without `weight_mod` the factor is 1. `weight_mod` implements
+    dropout. Its factors change the weights in the sum over V but not their normalisation, and they
+    have no gradient.
 
     A region is straight-line code of scalar `arith` and `math` ops and `fsdp.random_element`. Its
     last arguments are the captured tensors, which it reads with `tensor.extract` at indices that
@@ -45,8 +45,8 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     h, q, k. The result at a masked position is not used.
 
     **Lengths that differ.** `q` and `k` both count from 0, for any lengths. A causal mask that is
-    aligned at the bottom right, as with a cache of earlier keys, must compute this in its region:
-    it keeps the score if `q + (Sk - Sq) >= k`.
+    aligned at the bottom right, as with a cache of earlier keys, must compute this alignment in its
+    region: the region keeps the score if `q + (Sk - Sq) >= k`.
 
     Constraints:
 
@@ -61,8 +61,8 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     - (C8) The last arguments of a region are the captured tensors. Before them, score_mod has the
       score and b, h, q, k as index; mask_mod and weight_mod have b, h, q, k.
     - (C9) A region yields one value: a score or a factor of the score's type, or an i1.
-    - (C10) A region contains pure scalar ops of these types and index, without regions, and
-      `tensor.extract` of captured tensors. weight_mod reads only tensors of integers.
+    - (C10) A region contains pure scalar ops of the types in (C7) and of index, without regions,
+      and `tensor.extract` of captured tensors. weight_mod reads only tensors of integers.
 
     ```mlir
     %o, %lse = fsdp.attention %q, %k, %v scale 0.125 capture(%slopes : tensor<8xf32>)
@@ -112,8 +112,8 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "gradients of attention";
   let description = [{
-    s and lse are defined as in `fsdp.attention`, with p = exp(s - lse) and f = weight_mod(b, h,
-    q, k). p is 0 at masked positions and in rows without a key. δ also equals Σ_k p · dp.
+    s and lse are defined as in `fsdp.attention`, with p = exp(s - lse) and f = weight_mod(b, h, q,
+    k). p is 0 at masked positions and in rows without a key. The δ below also equals Σ_k p · dp.
 
     ```
       dv = Σ_q p · f · do    dp = f · (do · v)    δ = Σ_d o · do
@@ -121,8 +121,8 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
       dq = scale · Σ_k ds · k            dk = scale · Σ_q ds · q
     ```
 
-    dk and dv are summed over the query heads of a kv head. `score_mod`, `mask_mod` and
-    `weight_mod` are equal to those of the forward.
+    dk and dv are summed over the query heads of a kv head. `score_mod`, `mask_mod` and `weight_mod`
+    are equal to those of the forward op.
 
     `score_grad(g, s, b, h, q, k, captures..)` is the reverse of score_mod. `s` is the score
     before score_mod, and `g` is the cotangent of its result. The region yields the cotangent of

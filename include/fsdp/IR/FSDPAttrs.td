@@ -28,7 +28,8 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
 def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer", [
     I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
     I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
-    I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>
+    I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>,
+    I32EnumAttrCase<"snapshot", 9>
   ]>;
 def FSDP_CategoryAttr : EnumAttr<FSDP_Dialect, FSDP_Category, "category">;
 
@@ -126,9 +127,9 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let summary = "placement of the tensors of a unit on the mesh";
   let description = [{
     The attribute lists the axes over which parameters (between their uses), accumulated gradients
-    and optimizer state are split, outermost first. On all other axes they are replicated. Each
-    list is a prefix of `["shard", "replicate"]`, and no list is longer than the next. A sharding
-    strategy selects one row:
+    and optimizer state are split, outermost first. Each tensor is replicated on all other axes.
+    Each list is a prefix of `["shard", "replicate"]`, and no list is longer than the next. A
+    sharding strategy selects one row:
 
     | | parameters | gradients | optimizer |
     |---|---|---|---|
@@ -151,8 +152,9 @@ def FSDP_SliceAttr : FSDP_Attr<"Slice", "slice"> {
     to the offset:
 
     - `step` bytes for each iteration of the enclosing loop;
-    - `piece` bytes times the rank's index on `axes`, outermost axis first. On `["shard",
-      "replicate"]` the index is s·R + r. On `["shard:2"]` it is s mod 2.
+    - `piece` bytes times the rank's index on `axes`, outermost axis first. If a rank has index s on
+      `shard` and r on `replicate` (of R ranks), its index on `["shard", "replicate"]` is s·R + r,
+      and its index on `["shard:2"]` is s mod 2.
 
     Commands print a slice as `@b[offset, bytes] step N piece N of ["shard"]`.
 

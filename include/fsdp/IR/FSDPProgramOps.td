@@ -224,8 +224,8 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let summary = "exchange with the other ranks of a group";
   let description = !strconcat([{
     A group consists of the ranks that differ only on `axes`. `count` is the number of elements of
-    source or target, whichever is smaller. With `channel` 0, the collective is complete at the
-    end of the command. Otherwise it is complete after the `fsdp.wait` with its id; until then the
+    the smaller of source and target. With `channel` 0, the collective is complete at the end of the
+    command. With any other channel it is complete after the `fsdp.wait` with its id; until then the
     source must not change, and the target is undefined. With `unit`, the collective transfers all
     of that unit. With `unit` and `rows`, it transfers ids, or rows at ids, of the unit's table.
 
@@ -254,7 +254,7 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 def FSDP_WaitOp : FSDP_Command<"wait"> {
   let summary = "wait for a collective or a copy on a channel";
   let description = [{
-    After the wait, the target is complete. The source may be written, because the peers or the
+    After the wait, the target is complete, and the source may be written, because the peers or the
     copying thread have read it.
 
     Constraints: (C1) a collective or a copy with this id, on a channel, precedes the wait in the

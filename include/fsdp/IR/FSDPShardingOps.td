@@ -115,8 +115,8 @@ def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolU
   let description = [{
     Gathers the shards of `unit` and returns every parameter, in the unit's order. `site`
     distinguishes gathers of one unit (0: forward, 1: backward), so that CSE does not merge the
-    second gather with the first. The size of the operand determines how many ranks take part: all
-    S ranks if it is 1/S of the unit, and N neighbours if it is 1/N.
+    second gather with the first. The size of the operand determines how many ranks take part: all S
+    ranks if the operand is 1/S of the unit, and N neighbours if it is 1/N.
 
     Constraints:
 
@@ -162,8 +162,8 @@ def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethod
   let summary = "rows of a sharded table at ids";
   let description = [{
     `result[i.., :] = 0 + table[ids[i..], :]`. The table is the only parameter of `unit`, and each
-    row is on the rank whose shard contains it. Each rank has its own ids. 0 is added because the
-    sum over ranks adds 0, which turns -0 into 0.
+    row is on the rank whose shard contains it. Each rank has its own ids. The formula adds 0
+    because the sum over ranks adds the zeros of other ranks, which turns -0 into 0.
 
     Constraints:
 
@@ -301,14 +301,15 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
 
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 
-// An op with `channel` and `id`, and with a token instead of the results.
+// An op that starts a collective. It has `channel` and `id`, and returns a token instead of the
+// results.
 class FSDP_StartOp<string mnemonic>
     : FSDP_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let results = (outs FSDP_TokenType:$token);
   string startDescription = [{
     Only `fsdp.await` takes the token. Before the await, the source must not change, because peers
-    read it in place. `channel` is the queue on which collectives run in order. `id` is the same
-    on all ranks and in every listing of the plan.
+    read it in place. `channel` is a queue whose collectives run in order. `id` is the same on all
+    ranks and in every listing of the plan.
 
     The order of these ops is a schedule. They have memory effects and no canonicalisation, so
     that no pass reorders, merges or erases them. `fsdp-join-collectives` joins a start and an
@@ -385,8 +386,8 @@ def FSDP_AwaitOp : FSDP_Op<"await", [MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
     After the op, the results are complete, *and* the source may be written. Plan lowers the op to
     the command `fsdp.wait` with the collective's `id`.
 
-    Constraints: (C1) the results have the types of the token; (C2) the token comes from a
-    `_start` op in the same block. The `_start` op checks that it is awaited once.
+    Constraints: (C1) the results have the types of the token; (C2) the token comes from a `_start`
+    op in the same block. The verifier of the `_start` op checks that the token is awaited once.
 
     ```mlir
     %y = fsdp.await %t : !fsdp.token<tensor<8xf32>>

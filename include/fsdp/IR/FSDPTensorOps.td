@@ -12,8 +12,8 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_GatherRowsOp : FSDP_Op<"gather_rows", [Pure]> {
   let summary = "rows of a table at ids (an embedding)";
   let description = [{
-    `result[i.., :] = table[ids[i..], :]`. Ids are in [0, rows). The op does not check ids,
-    because the runtime checks the batch inputs (`fsdp.limit`).
+    `result[i.., :] = table[ids[i..], :]`. Ids are in [0, rows). The op does not check this, because
+    the runtime checks the batch inputs (`fsdp.limit`).
 
     Constraints: (C1) the table has rank 2, and ids are integers; (C2) the result has the shape of
     the ids followed by the table's columns; (C3) element types are equal.

@@ -22,7 +22,7 @@
 
 namespace mlir::fsdp {
 
-/// Channel of a copy (0: synchronous), and its id, which is unique in the program.
+/// Attributes of a copy: its channel (0 if it is synchronous), and its id, unique in the program.
 inline constexpr StringLiteral copyChannelAttr = "fsdp.channel", copyIdAttr = "fsdp.id";
 
 /// Returns the channel of a collective or a copy; 0 if the command is synchronous.

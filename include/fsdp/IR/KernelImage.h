@@ -32,8 +32,8 @@ struct PhaseInfo {
 struct KernelInfo {
   std::string name;
   SmallVector<PhaseInfo> phases;
-  /// Least size in bytes of each binding, and whether the kernel may write it. Bindings are the
-  /// kernel's arguments, in order, without the shared scratch.
+  /// For each binding, the least size in bytes, and whether the kernel may write the binding.
+  /// Bindings are the kernel's arguments, in order, without the shared scratch.
   SmallVector<int64_t> bindingBytes;
   SmallVector<bool> writes;
   /// For each binding, whether the kernel reads its contents. If a binding is written but not read,
@@ -46,7 +46,7 @@ struct KernelInfo {
   int64_t workerBytes = 0;
 };
 
-/// A shared object without undefined symbols (except libm's in the oracle's image).
+/// A shared object without undefined symbols (except those of libm in the reference).
 struct Image {
   std::vector<char> elf;
   std::vector<KernelInfo> kernels;

@@ -16,18 +16,19 @@
 
 namespace mlir::fsdp {
 
-/// Function attributes that mark a kernel, and that give the kind of its dispatch.
+/// Function attributes: `kernelAttr` marks a kernel, `kindAttr` gives the kind of its dispatch.
 inline constexpr StringLiteral kernelAttr = "fsdp.kernel";
 inline constexpr StringLiteral kindAttr = "fsdp.kind";
-/// Argument attributes: the index of the result that the kernel writes to the argument (out) or
-/// over its old value (inout).
+/// Attributes of an argument to which the kernel writes a result; the value is the index of the
+/// result. The kernel may read the old contents of an inout argument, but not of an out argument.
 inline constexpr StringLiteral outAttr = "fsdp.out";
 inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 
 /// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, and `element`
 /// for all other types.
 Type getStorageType(Type element);
-/// Returns whether memory can hold `element`: a signless integer of 1, 8, 16, 32 or 64 bits.
+/// Returns whether buffers can hold the integer type `element`: signless, of 1, 8, 16, 32 or 64
+/// bits.
 bool isStoredInteger(Type element);
 /// Returns the bytes that a tensor or memref of static shape takes in memory.
 int64_t getStorageBytes(ShapedType type);

@@ -18,11 +18,11 @@
 
 namespace mlir::fsdp {
 
-/// Attribute of a kernel call and of the buffers of its results. The results may be offloaded to
-/// the host between their uses, as fsdp-rematerialise chose.
+/// Attribute of a kernel call, and of the buffers of its results, that fsdp-rematerialise sets. The
+/// results may be offloaded to the host between their uses.
 inline constexpr StringLiteral offloadAttr = "fsdp.offload";
-/// Attribute of a buffer whose memory is the file; attribute of a packed layout with the length of
-/// the file in bytes.
+/// `fileAttr` marks a buffer in the file of a rank. `fileBytesAttr`, on a packed layout, is the
+/// length of that file in bytes.
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
 
 enum class Memory { device, host, file };

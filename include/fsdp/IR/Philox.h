@@ -26,7 +26,8 @@ struct RandomDraw {
   Type type;
 };
 
-/// Position of a sample. Each value is an i64, or a vector of i64 if elements are vectors.
+/// Seed, step and sample, which select the random numbers. Each is an i64, or a vector if elements
+/// are vectors.
 struct RandomPlace {
   Value seed, step, sample;
 };
@@ -39,14 +40,14 @@ int64_t getElementsPerBlock(const RandomDraw &draw);
 /// than the bound.
 int64_t getKeptBelow(double keep);
 
-/// Builds the four words, each an i64 below 2^32, of block number `block` in a sample.
+/// Builds the four words, each an i64 below 2^32, of the block with index `block` in a sample.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
                                       const RandomPlace &place, Value block);
 /// Builds element `element` (i64) of a sample.
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);
 
-/// Builds the four words at `counter` (each an i64 below 2^32) under the i64 `key`.
+/// Builds the four words of Philox (each an i64 below 2^32) at `counter`, under the i64 `key`.
 std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter,
                                  Value key);
 

@@ -30,13 +30,14 @@ enum class StepSlot : int64_t {
   GradNorm = 8,      ///< norm before clipping
   Skipped = 9,       ///< number of steps that were not finite and therefore not applied
   Lookups = 10,      ///< number of ranks with a lookup out of range; if not 0, nothing was updated
-  LookupNumber = 11, ///< 1 + number of the first such lookup on this rank; 0 if there is none
-  LookupValue = 12,  ///< bits 42 to 63 of its index; slots 13 and 14 hold bits 21-41 and 0-20
+  LookupNumber = 11, ///< 1 + index of the first lookup out of range on this rank, or 0
+  LookupValue = 12,  ///< bits 42-63 of that index; slots 13 and 14 hold bits 21-41 and 0-20
 };
 constexpr int64_t kStepBlockSize = 16;
 
-/// Elements of the rank block, which are i64. Random numbers depend on the last two, which are
-/// equal on all ranks and in the reference. StepNumber counts earlier steps, applied or skipped.
+/// Elements of the rank block, which are i64. Random numbers depend on Seed and StepNumber, which
+/// are equal on all ranks and in the reference. StepNumber counts earlier steps, applied or
+/// skipped.
 enum class RankSlot : int64_t {
   Rank = 0,
   ShardIndex = 1,
@@ -46,12 +47,12 @@ enum class RankSlot : int64_t {
 };
 constexpr int64_t kRankBlockSize = 8;
 
-/// Argument attribute between Differentiate and Update. The argument is the scalar with which the
-/// backward starts; the step block will hold it.
+/// Argument attribute between Differentiate and Update. The argument is the initial cotangent of
+/// the backward. Update replaces it by values of the step block.
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// Argument attribute between Differentiate and Update. The argument is the factor of the loss,
-/// count · n / (sum of counts). A count is the number of targets in one micro-batch that are not
-/// ignored; n and the sum are over the micro-batches of all ranks.
+/// count · n / (sum of counts). `count` is the number of targets in one micro-batch that are not
+/// ignored. n is the number of micro-batches of all ranks, over which the sum runs.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 /// Result attribute between Import and Update. The result, a tensor<i64>, is 0 or the index of a
 /// lookup that is out of range. The attribute is a dictionary of `location` (text), `extent` (valid

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares fsdp.stop_gradient, and the attributes of the markers that Import replaces by this op.
-// Only Import, Shard and Differentiate use them, so FSDP.h does not include this header.
+// Only Import, Shard and Differentiate need these declarations, so FSDP.h does not include this
+// header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +20,14 @@
 
 namespace mlir::fsdp {
 
-/// Marks a function without a body, or a `linalg.generic` that yields its input.
+/// Attribute of a marker: of a function without a body, or of a `linalg.generic` that yields its
+/// input.
 constexpr llvm::StringLiteral stopGradientAttr = "fsdp.stop_gradient";
 /// Attribute of the module or of a function with the number of markers that the exporter wrote.
 constexpr llvm::StringLiteral numStopGradientsAttr = "fsdp.num_stop_gradients";
 
-/// Returns `value` or, if an fsdp.stop_gradient computes it, the first input in the chain that is
-/// not a result of fsdp.stop_gradient.
+/// Returns the first value, from `value` on along the chain of inputs, that is not a result of
+/// fsdp.stop_gradient.
 Value skipStopGradients(Value value);
 
 } // namespace mlir::fsdp

@@ -12,7 +12,8 @@
 namespace mlir::fsdp {
 
 /// Returns whether `op` only extends the elements of its one input (`extf`), under any indexing
-/// maps. The extension is exact, so a reader may instead extend the elements itself.
+/// maps. The extension is exact, so a reader of the result may instead read the input and extend
+/// its elements.
 bool isWidening(linalg::GenericOp op);
 /// Returns whether `op` is a widening with identity maps.
 bool isWideningInPlace(linalg::GenericOp op);

@@ -13,31 +13,36 @@
 
 namespace mlir::fsdp {
 
-/// Most that a model may have. The parser and passes recurse for each level, and take memory for
+/// Limits on a model. The parser and passes recurse for each level of nesting, and take memory for
 /// each op.
 struct ParseLimits {
   int64_t bytes = INT64_C(16) << 30;
-  /// Levels of brackets in the text, of regions, and of attributes and types. An affine map may
-  /// have 4 times as many operators.
+  /// Largest number of levels of brackets in the text, of regions, and of attributes and types. An
+  /// affine map may have 4 times as many operators.
   int64_t nesting = 256;
   int64_t ops = 1'000'000;
-  /// CPU time of the parser; one second more for each MiB.
+  /// CPU seconds of the parser; a file may take one second more for each MiB.
   unsigned seconds = 20;
   /// Whether messages name the options of fsdp-compile that raise the limits.
   bool areOptions = false;
 };
+
+/// Opens a file or a pipe; "-" is standard input. The wait for a named pipe is limited
+/// (fsdpcommon/InputStream.h). Returns null and sets `why` if that fails, or if a pipe has more
+/// than `most` bytes.
+std::unique_ptr<llvm::MemoryBuffer> openModel(StringRef path, uint64_t most, std::string &why);
 
 /// Reads the model in the file `path`, as text or bytecode. Returns null after an error. If this
 /// version of MLIR cannot parse the file, the error has notes on the expected form and how to
 /// export it.
 OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context,
                                  const ParseLimits &limits = {});
-/// Does the same for a file in memory, whose text is followed by a zero byte.
+/// Reads a model that is already in memory. A zero byte must follow the contents of `file`.
 OwningOpRef<ModuleOp> parseModel(std::unique_ptr<llvm::MemoryBuffer> file, MLIRContext *context,
                                  const ParseLimits &limits = {});
 
 /// Registers two dialects that parse the text of StableHLO and CHLO, in generic and in custom form.
-/// Their ops are not registered; fsdp-lower-stablehlo reads them.
+/// The dialects register no ops; fsdp-lower-stablehlo reads the parsed ops by name.
 void registerHloDialects(DialectRegistry &registry);
 
 } // namespace mlir::fsdp

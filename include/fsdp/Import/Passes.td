@@ -19,12 +19,12 @@ class ImportPass<string flag, string on> : Pass<flag, on> {
 def LowerStablehloPass : ImportPass<"fsdp-lower-stablehlo", "::mlir::ModuleOp"> {
   let summary = "Lower StableHLO to linalg on tensors";
   let description = [{
-    - Requires: nothing. Runs first.
-    - Ensures: no op of StableHLO or CHLO is left that this pass knows: elementwise ops, constants,
-      views, slices, joins, `gather`, updates at constant places, `dot_general`, `convolution`,
-      `reduce`, `reduce_window` and composites. Attributes and shapes that do not fit are errors. A
-      warning says that the text does not record `stop_gradient`, unless
-      `fsdp.num_stop_gradients` counts the markers.
+    - Requires: nothing. The pass runs first.
+    - Ensures: none of these ops of StableHLO or CHLO is left: elementwise ops, constants, views,
+      slices, joins, `gather`, updates at constant positions, `dot_general`, `convolution`,
+      `reduce`, `reduce_window` and composites. Attributes and shapes that contradict the op are
+      errors. If the module has no `fsdp.num_stop_gradients`, a warning says that the text does not
+      record `stop_gradient`.
     - Keeps: all other ops, and the names of arguments.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -38,21 +38,21 @@ def ReadStopMarkersPass : ImportPass<"fsdp-read-stop-markers", "::mlir::ModuleOp
   let description = [{
     - Requires: nothing.
     - Ensures: no call of a marker function `@fsdp.stop_gradient` and no attribute
-      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. The first attribute on an op that
-      cannot be a marker is an error. It is also an error if the number of markers differs from
-      the number that the exporter wrote.
+      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. An op with `fsdp.stop_gradient`
+      that cannot be a marker is an error. It is also an error if the number of markers differs from
+      `fsdp.num_stop_gradients`.
     - Keeps: everything else.
   }];
   let statistics = [Statistic<"numMarkers", "num-markers", "Markers replaced">];
 }
 
 def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
-  let summary = "Report early what Import cannot read";
+  let summary = "Report IR that Import cannot read, before other passes run";
   let description = [{
     - Requires: nothing.
     - Ensures: all ops are known to Import, functions have one block, no number is complex, and
-      arguments have static shapes. With `shapes`, all values have static shapes. If not, errors
-      state the location and the fix.
+      arguments have static shapes. With `shapes`, all values have static shapes. Each violation
+      gives an error with the location and the fix.
     - Keeps: the IR.
   }];
   let options = [Option<"shapes", "shapes", "bool", /*default=*/"false",
@@ -91,7 +91,7 @@ def CheckMarksPass : ImportPass<"fsdp-check-marks", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: one public function.
     - Ensures: the arguments of the function carry only allowed `fsdp.` attributes, each with a
-      value of the right kind. Each wrong attribute gets one error.
+      value of the right type. Each wrong attribute gets one error.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Attributes checked">];
@@ -117,7 +117,7 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
     - Ensures: every integer constant has known contents. A `causal` mask becomes a
       `linalg.generic` that compares loop indices. The uses of the mask determine whether true
       means allowed or masked, and whether a float mask is added or multiplied.
-    - Keeps: positions and all other code.
+    - Keeps: `fsdp.position` and all other code.
   }];
   let options = [ListOption<"buffers", "buffer", "std::string",
                             "NAME|INDEX=causal|zeros|ones|keep|FILE. INDEX counts arguments, or constants in order of appearance.">];
@@ -148,9 +148,9 @@ def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::Mo
   let description = [{
     - Requires: one public function; calls inlined; parameters are marked.
     - Ensures: no call of a marker function `@fsdp.dropout` is left. Each call becomes a product
-      with an `fsdp.random bernoulli` that has a new site. The function has the arguments with
-      `fsdp.key`. A probability outside [0, 1), and a tensor whose first dimension does not count
-      samples, are errors.
+      with an `fsdp.random bernoulli` that has a new site. The function has an argument with
+      `fsdp.key` for the seed, the step and the sample. A probability outside [0, 1), and a tensor
+      whose first dimension does not count samples, are errors.
     - Keeps: everything else. A call with probability 0 is replaced by its operand.
   }];
   let statistics = [Statistic<"numMarkers", "num-markers", "Calls of dropout markers">];
@@ -183,8 +183,8 @@ def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> 
   let description = [{
     - Requires: static shapes.
     - Ensures: structured ops are `linalg.generic` or `linalg.fill`. Bodies capture no scalars
-      except constants, and no tensors that they read at loop indices. Integer computations are
-      inside the bodies that use them. No op has a fast-math flag.
+      except constants. A tensor that a body reads at its loop indices is an operand. Integer
+      computations are inside the bodies that use them. No op has a fast-math flag.
     - Keeps: values. Constants are rounded as the program would round them.
   }];
   let statistics = [Statistic<"numFlags", "num-flags", "Ops whose fast-math flags were removed">];
@@ -194,8 +194,8 @@ def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
   let summary = "Fold transposes and broadcasts into the ops that read them";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: no generic reads a copy that its indexing maps can express. No transpose is the
-      only reader of a contraction.
+    - Ensures: no generic reads a copy that the generic's indexing maps can express. No transpose is
+      the only reader of a contraction.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or a producer">];
@@ -205,10 +205,10 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
   let summary = "Compute indices that depend on no input";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: an index of a lookup that depends on constants and loops alone is an element of a
-      constant, unless the analysis of ranges already proves its limits.
-    - Keeps: indices that are in range or affine functions of loops, masks, and values of more
-      than 2^19 elements.
+    - Ensures: a lookup index that depends only on constants and loop indices is an element of a
+      constant, unless the range analysis proves that the index is in range.
+    - Keeps: masks; indices that are in range, or that are affine functions of loop indices; values
+      of more than 2^19 elements.
 
     Functions of `math` are evaluated in f64, and each result is rounded to its type.
     An index that depends on a sum of floats is not evaluated.
@@ -221,13 +221,13 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: lookups are `tensor.extract` in bodies.
     - Ensures:
-      - batch arguments of ids carry an `fsdp.limit` that keeps every lookup in range;
-      - they carry `fsdp.extra_ids` for values outside the limit that the model tests for and does
-        not look up;
+      - batch arguments that hold ids carry an `fsdp.limit` that keeps every lookup in range;
+      - these arguments carry `fsdp.extra_ids` for values outside the limit that the model tests for
+        and does not look up;
       - no `cf.assert` is left;
       - comparisons that have the same result for all allowed ids are folded;
-      - if no limit keeps a lookup in range, it reads clamped indices, and the function returns an
-        additional result (`fsdp.lookup`) with the index that was out of range.
+      - if no limit keeps a lookup in range, the lookup reads clamped indices, and the function
+        returns an additional result (`fsdp.lookup`) with the index that was out of range.
     - Keeps: values, if all ids are within the limits or extra ids, and no checked lookup is out
       of range.
   }];
@@ -241,8 +241,8 @@ def JoinPositionsPass : ImportPass<"fsdp-join-positions", "::mlir::func::FuncOp"
   let summary = "Read at one computed position instead of several";
   let description = [{
     - Requires: indices of lookups are in range.
-    - Ensures: a `tensor.extract` in a generic has at most one index that is neither a
-      constant nor a loop.
+    - Ensures: a `tensor.extract` in a generic has at most one index that is neither a constant nor
+      a loop index.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numJoined", "num-joined", "Lookups that had several computed positions">];
@@ -263,10 +263,10 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
   let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
   let description = [{
     - Requires: normalised generics, of one op each or fused.
-    - Ensures: a softmax over one dimension is `linalg.softmax`, whether it was written as a
-      quotient or as exp(x - logsumexp(x)). Intermediate values may have a narrower type, and x may
-      be shifted by its maximum. A guard against rows of -inf is removed if the mask keeps at least
-      one element in every row.
+    - Ensures: a softmax over one dimension is `linalg.softmax`, whether the model wrote it as a
+      quotient or as exp(x - logsumexp(x)). Intermediate values may have a narrower type, and the
+      maximum of x may be subtracted from x. A guard against rows of -inf is removed if the mask
+      keeps at least one element in every row.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
@@ -307,7 +307,7 @@ def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func
 }
 
 def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> {
-  let summary = "Rewrite other lookups as masked sums";
+  let summary = "Rewrite lookups that were not raised as masked sums";
   let description = [{
     - Requires: lookups of rows and losses are raised.
     - Ensures: no `tensor.extract` in a generic is left whose only computed index depends on data.
@@ -335,7 +335,7 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
 def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
   let summary = "Attach a loss to the logits";
   let description = [{
-    - Requires: one result, the float logits [.., vocabulary].
+    - Requires: one result, the logits: floats of shape [.., vocabulary].
     - Ensures: a new last argument `targets` (i64, with the leading shape of the logits). The only
       result is the mean cross-entropy over the targets that differ from `ignore-index`.
     - Keeps: the module, if `attach-loss` is empty.
@@ -386,9 +386,10 @@ def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
   let summary = "Name the arguments that come with each batch";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: every other argument that is read carries `fsdp.batch`. Arguments without a name
-      and without a reader are removed, and so is `fsdp.position`. If the names are ambiguous
-      (more than two integer inputs, or another input without a name), the pass reports an error.
+    - Ensures: every argument that is read and is no parameter carries `fsdp.batch`. Arguments
+      without a name and without a reader are removed, and so is `fsdp.position`. If the names are
+      ambiguous (more than two integer inputs, or another input without a name), the pass reports an
+      error.
     - Keeps: names that are given.
   }];
   let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">,

@@ -60,8 +60,9 @@ struct OptionRow {
   OptionKind kind;
   llvm::StringRef valueName, help;
   llvm::ArrayRef<OptionWord> words = {}; ///< words of an enum
-  bool isPlan = true; ///< whether the option changes a plan, so that --what-if may set it
-  /// Value of `--name` without a value; nothing if a value is required.
+  /// Whether the option changes a plan, so that --what-if may set it.
+  bool isPlan = true;
+  /// Value that `--name` alone sets; nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
   /// Functions that return what was expected of the value, or an empty string.
@@ -99,14 +100,17 @@ std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
 /// expected ...", or nothing.
 std::optional<std::string> checkValues(const StepOptions &options);
 
-/// Returns an error "--name is of --other, ..." if a given option has no effect, or nothing. Allows
-/// options without effect from a configuration file.
+/// Returns an error "--name is of --other, ..." if a given option has no effect, or nothing. Checks
+/// an option from a configuration file only for conditions with `holdsForFiles`.
 std::optional<std::string> findUnread(const StepOptions &options);
+
+/// Returns whether all conditions of a row are met, so that its option has an effect.
+bool hasEffect(const OptionRow &row, const StepOptions &options);
 
 /// Returns the option name nearest to an unknown name, or nothing if no name is near.
 std::optional<std::string> findNearest(llvm::StringRef name);
 
-/// Sets options that are not given but follow from others. (--wrap-file implies manual units.)
+/// Sets options that are not given but follow from others: --wrap-file implies manual units.
 void inferOptions(StepOptions &options);
 
 /// Prints the options by group: common ones with one summary line each, or all with their full

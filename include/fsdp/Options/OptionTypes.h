@@ -36,15 +36,15 @@ struct Bytes {
   constexpr operator int64_t() const { return value; }
 };
 
-/// Number of gathers or copies that start before the wait for an earlier one. -1 allows as many as
-/// are needed to hide them. As text: auto or N for all three, or some of
+/// Number of gathers or copies that start before the wait for an earlier gather or copy. -1 allows
+/// as many as hide the transfers. As text: auto or N for all three numbers, or some of
 /// forward=N,backward=N,copy=N.
 struct Prefetch {
   int64_t forward = -1, backward = -1, copy = -1;
 };
 
-/// Whether parameters are gathered again in the backward, and among how many neighbours (0: all
-/// ranks). As text: true, false or N.
+/// Whether the backward gathers parameters again, and among how many neighbouring ranks (0: all).
+/// As text: true, false or N.
 struct Reshard {
   bool again = true;
   int64_t within = 0;
@@ -58,7 +58,7 @@ struct OffloadKinds {
   bool any() const { return parameters || gradients || optimizer || activations; }
 };
 
-/// A word of an enum; `index` is the value of the case.
+/// A word for a case of an enum; `index` is the value of the case.
 struct OptionWord {
   int index;
   llvm::StringRef word;
@@ -75,11 +75,11 @@ llvm::ArrayRef<OptionWord> getWords();
   llvm::ArrayRef<OptionWord> getWords<type>();
 #include "fsdp/Options/Words.def"
 
-/// Reads a word of a table and sets `index` to that of the word. Returns the expected words on an
-/// error, or nothing.
+/// Finds `text` in `words` and sets `index` to the index of the word. If the word is unknown,
+/// returns the expected words, else nothing.
 std::optional<std::string> readWord(llvm::StringRef text, llvm::ArrayRef<OptionWord> words,
                                     int &index);
-/// Returns the word of a value of an enum.
+/// Returns the word in `words` for the enum value `index`.
 llvm::StringRef printWord(int index, llvm::ArrayRef<OptionWord> words);
 
 /// Read `text` into `value`. Return an error ("expected auto, always or never"), or nothing.

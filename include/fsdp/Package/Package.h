@@ -22,7 +22,7 @@ inline constexpr int64_t maxRuntimeRanks = 16384;
 /// Fails with an error if a mesh has more than maxRuntimeRanks ranks.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// Contents of a file in consecutive pieces. `values` refer to memory of the module or `unpacked`.
+/// Contents of a file: `head`, then `values`, whose memory the module or `unpacked` owns.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;
@@ -35,8 +35,8 @@ FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &
                                         const StepOptions &options);
 
 /// Write a file atomically: write a temporary file in its directory, then rename it. On an error,
-/// leave no new file and keep an existing file. If the path is no regular file (/dev/stdout), write
-/// to it directly; - is stdout.
+/// leave no new file and keep an existing file. Write directly to a path that is no regular file
+/// (/dev/stdout). The path - means stdout.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 

@@ -41,9 +41,9 @@ ArrayRef<Phase> getPhases();
 /// Runs the phases from `first` to `last`, both included. Reports errors as diagnostics.
 LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 
-/// Runs the phases shard to plan. Choices and schedules that have to keep to --memory-limit do not
-/// include the workspace of kernels. In that case, repeats the phases with a lower limit as long as
-/// the arena gets smaller.
+/// Runs the phases shard to plan. Plans do not include the workspace of kernels. If the arena with
+/// workspace exceeds --memory-limit, repeats the phases with a lower limit as long as the arena
+/// gets smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
 
 } // namespace mlir::fsdp

@@ -20,8 +20,8 @@ struct CheckpointingPolicy {
   enum class Mode { None, Full, Selective, Auto };
 
   Mode mode = Mode::None;
-  /// By kind of kernel: N if the results of the first of each N calls in a unit are kept. Results
-  /// of other kinds are not kept.
+  /// Kinds of kernels whose results are kept. The value N means that in each unit the results of
+  /// the first of every N calls of that kind are kept.
   llvm::StringMap<int64_t> kept;
 
   /// Returns the policy that `text` names. On an error, returns nothing and sets `problem`.

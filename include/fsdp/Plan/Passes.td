@@ -133,8 +133,8 @@ def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
     - Ensures: each function becomes an `fsdp.program` over `fsdp.layout @arena` (step, eval) or
       `@reference_arena`. Every value is a slice of a buffer, and each buffer has a lifetime. Some
       values share a buffer:
-      - state and the result that updates it;
-      - a view, a result in place or a gather within one rank, and its operand;
+      - a state and the result that updates the state;
+      - the operand and the result of a view, of a write in place, or of a gather on one rank;
       - gradients and the flat buffer of their reduction.
     - Keeps: values and the order of commands. If a value is read again after it is overwritten, a
       copy is added and counted.
@@ -150,7 +150,7 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`).
     - Ensures: in the programs over `@arena`, buffers of the chosen kinds are in the host's arena.
-      Lifetimes are set again for the new commands.
+      Lifetimes of buffers are computed again, because commands are added.
       - All buffers of a launch are in one arena. The optimizer's update runs in the memory of its
         state, and its other operands are copied to that memory.
       - With `host-computes=false`, every launch runs on the device, and the state that an update
@@ -183,14 +183,15 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     | 5 | copies from the file | like gathers, at most one launch ahead |
     | 6 | copies to the file | like reductions, at most one launch later |
 
-    Commands that only prepare a gather, or only use the result of a reduction, move with that
-    transfer. With `bucket-bytes`, starts of one kind are placed next to each other and form one
-    launch. Gathers then start earlier, and reductions later. If a transfer is not hidden, its
-    attribute `fsdp.limit` names the cause: its source, the first use of its result, the beginning
-    of the program, the prefetch depth, or memory.
+    Commands that only prepare a gather, or only use the result of a reduction, move together with
+    the gather or reduction. With `bucket-bytes`, starts of one kind are placed next to each other
+    and form one launch. Gathers then start earlier, and reductions later. If a transfer is not
+    hidden, its attribute `fsdp.limit` names the cause: its source, the first use of its result, the
+    beginning of the program, the prefetch depth, or memory.
 
     - Requires: programs on buffers (`fsdp-assign-buffers`) with synchronous collectives.
-    - Ensures: the table above. Lifetimes of buffers follow the new order.
+    - Ensures: each transfer starts and is waited for as in the table. Lifetimes of buffers follow
+      the new order.
     - Keeps: values, and the order of all other commands. All ranks have one order of collectives.
   }];
   let options = [
@@ -209,17 +210,31 @@ def AddInitProgramsPass : Pass<"fsdp-add-init-programs", "::mlir::ModuleOp"> {
   let summary = "Add the programs that set the initial state";
   let description = [{
     - Requires: layouts with state slots.
-    - Ensures: `fsdp.program @init` over `@arena` and `@reference_init` over `@reference_arena`.
-      Both programs fill every state with zeros, then write the initial values of parameters and
-      of their masters.
+    - Ensures: the module has `fsdp.program @init` over `@arena`, and `@reference_init` over
+      `@reference_arena`. Both programs fill every state with zeros, then write the initial values
+      of parameters and of their masters.
     - Keeps: everything else.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numInitialised", "num-initialised", "Parameters and masters that get initial values">];
 }
 
+def AddSnapshotProgramPass : Pass<"fsdp-add-snapshot-program", "::mlir::ModuleOp"> {
+  let summary = "Add the program that copies the state to host memory";
+  let description = [{
+    - Requires: the layout `@arena` with state slots.
+    - Ensures: `fsdp.program @snapshot` copies every state to a buffer of its own in host memory.
+      The buffers always live, and no other program uses them, so that the runtime can write them
+      to a save while training continues.
+    - Keeps: everything else.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numCopied", "num-copied", "States copied">,
+                    Statistic<"snapshotBytes", "snapshot-bytes", "Size of the copies, in bytes">];
+}
+
 def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
-  let summary = "Assign every buffer its offset in the arena";
+  let summary = "Assign an offset in the arena to every buffer";
   let description = [{
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
     - Ensures: persistent buffers come first, in order. The buffers of each program follow, packed

@@ -27,15 +27,15 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
     | queries, keys and values of attention, if `keep-f32` has the word `attention` | f32 |
 
     A value is rounded once, at the end of its op. A mask below the range of the type becomes the
-    lowest number of the type and remains finite. A map with any other number out of range remains
-    f32.
+    lowest number of the type and remains finite. An elementwise op with any other constant out of
+    range remains f32.
 
     - Requires: the model contract (docs/explanation/pipeline.md §1). Values narrower than f32 are
       not changed, so a bf16 model is not changed. An f64 model is an error.
     - Ensures: no f32 parameter is left, except those that `keep-f32` names. Parameters that were
       f32 carry `fsdp.master_dtype = f32`. The module has `fsdp.kept_wide`.
-    - Keeps: the order of arguments, and initial values. If `param-dtype` is f32, keeps
-      everything.
+    - Keeps: the order of arguments, and initial values. If `param-dtype` is f32, the pass changes
+      nothing.
   }];
   let options = [
     StepOption<"paramDtype", "param-dtype", "std::string">,
@@ -61,8 +61,8 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     - a **layer**: parameters whose names share a prefix that ends in a number (`h.3.`,
       `model.layers.7.`, `blocks.2.`), or that match `transformer-layer`;
     - with the policy `size`: the smallest modules (prefixes of names) with at least
-      `min-num-params` elements that are not yet in a unit. Other elements belong to the enclosing
-      module. A module whose children are all numbers is a list and never a unit;
+      `min-num-params` elements that are not yet in a unit. A smaller module leaves its elements to
+      the enclosing module. A module whose children are all numbers is a list and never a unit;
     - with the policy `manual`: the groups that a file lists;
     - the group that `fsdp.unit = "name"` on an argument names, with any policy;
     - a **table** whose lookups exchange rows (`gather-rows`), which would else be in the root;
@@ -77,8 +77,7 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     row of the table in `#fsdp.placement`.
 
     - Requires: one public function that satisfies the model contract; no mesh and no unit.
-    - Ensures: every parameter is in exactly one unit, used or not. The function is called
-      `@loss`.
+    - Ensures: every parameter, used or not, is in exactly one unit. The function is called `@loss`.
     - Keeps: the function's arguments and body.
   }];
   let options = [
@@ -154,8 +153,8 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
 def VerifyPrecisionPass : Pass<"fsdp-verify-precision", "::mlir::ModuleOp"> {
   let summary = "Check that no product of a narrowed model has f32 operands by mistake";
   let description = [{
-    If an f32 operand of a product or of attention is a rounded value that is extended again, the
-    op takes the time of f32 but has the precision of the narrow type.
+    If an f32 operand of a product or of attention is a rounded value that was extended to f32
+    again, the op takes the time of f32 but has the precision of the narrow type.
 
     - Requires: nothing. Modules without `fsdp.kept_wide` are not checked, because a model that
       was exported in bf16 may intend such operands.

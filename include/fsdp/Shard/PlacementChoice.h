@@ -19,7 +19,7 @@ namespace mlir::fsdp {
 struct Strategy {
   ShardingStrategy name;
   int parameters, gradients, state; ///< N, from 0 to 2
-  bool reshard;                     ///< gathered parameters are dropped after the forward
+  bool reshard;                     ///< whether gathered parameters are dropped after the forward
   bool needsGroups;                 ///< requires more than one replica
 
   PlacementAttr getPlacement(MLIRContext *context) const;
@@ -33,7 +33,7 @@ struct PlacementTexts {
   StringRef mesh, strategy, reshard, root, storage, ignore;
 };
 
-/// Values of the options.
+/// The parsed values of PlacementTexts.
 struct PlacementChoice {
   MeshSpec mesh;
   const Strategy *strategy;

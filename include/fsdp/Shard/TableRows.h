@@ -21,7 +21,7 @@ constexpr int64_t kSmallTable = 1 << 20;
 /// Returns the elements of a row if lookups in the parameter `table` exchange rows instead of
 /// gathering the table; else 0. A shard must consist of whole rows, and be at most 1/8 larger than
 /// without this condition. With Auto, the table must not be small, and all ranks together must look
-/// up at most half as many rows as it has.
+/// up at most half as many rows as the table has.
 int64_t getRowSize(Value table, GatherRows when, int64_t shards, int64_t parts);
 
 } // namespace fsdp

@@ -17,12 +17,12 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Unit that the IR gives (`fsdp.unit = "name"`). If empty, the policy decides.
+  /// Unit that the IR gives (`fsdp.unit = "name"`); nothing if the policy decides.
   std::optional<StringRef> unit = std::nullopt;
 };
 
-/// Finds layers by the numbers in names. Returns for each parameter the prefix of its name that is
-/// its layer; empty for the root unit.
+/// Finds layers by the numbers in names. Returns for each parameter the prefix of its name that
+/// names its layer; empty for the root unit.
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
 /// Returns the layers of parameters by prefix patterns such as `h.*` or
@@ -45,7 +45,7 @@ struct WrapOptions {
   StringRef policy;       ///< transformer, size, manual or none
   StringRef layerPattern; ///< for policy transformer
   StringRef wrapFile;     ///< for policy manual
-  int64_t minNumParams;   ///< for policies size and transformer; 0 for the default
+  int64_t minNumParams; ///< least elements of a unit, for policies size and transformer; 0: default
 };
 
 /// Default of min-num-params for policy size, equal to the default of FSDP's

@@ -13,6 +13,8 @@
 #define FSDP_TOOLS_TOOLMAIN_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -29,8 +31,12 @@ bool printedHelp(int argc, char **argv, const char *name, llvm::StringRef text);
 void setVersion(const char *name);
 
 /// Returns the reason why `path` cannot be opened for writing or would overwrite `input`, or
-/// nothing. Call it before the work. Leaves no file. "-" is stdout.
+/// nothing. Leaves no file. Call this function before the work starts. "-" is stdout.
 std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef input = "");
+
+/// Creates or truncates `path` for writing; "-" is stdout. Waits at most 10 seconds for a process
+/// that reads a named pipe. Returns null and sets `why` on failure.
+std::unique_ptr<llvm::ToolOutputFile> openOutput(llvm::StringRef path, std::string &why);
 
 } // namespace mlir::fsdp
 

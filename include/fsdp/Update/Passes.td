@@ -14,8 +14,8 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
   let summary = "Average loss and gradients over micro-batches and ranks";
   let description = [{
     The mean over a global batch is computed in levels: over the S ranks of the axis `shard`, over
-    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. Each level adds
-    its n terms in order, starting from +0, and multiplies the sum by 1/n.
+    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. A level with n
+    terms adds them in order, starting from +0, and multiplies the sum by 1/n.
 
     | program | shard | micro-batches | replicate |
     |---|---|---|---|
@@ -25,15 +25,15 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
     With `fsdp.no_sync`, micro-batches are the first level. The placement of a unit's state
     (`#fsdp.placement`) decides whether a reduction gives a piece (`reduce_scatter`,
     `flat_reduce_scatter`) or the whole gradient (`all_reduce`). Gradients of looked-up rows
-    (`fsdp.rows`) are summed over `shard` separately and added after that level. All programs add
-    in the same order, so they round in the same way. Levels of size 1 are omitted. Sums of types
-    narrower than f32 are computed in f32 and rounded at the end of a level.
+    (`fsdp.rows`) are averaged over `shard` separately and added after the level `shard`. All
+    programs add in the same order, so they round in the same way. Levels of size 1 are omitted.
+    Sums of types narrower than f32 are computed in f32 and rounded at the end of a level.
 
     - Requires: `fsdp-verify-differentiated`.
     - Ensures: loss and gradients are means over the global batch. With K > 1 micro-batches in a
       program, its batch arguments have a leading dimension K. Micro-batch a of rank r has number
       `r * A + a` in the reference.
-    - Keeps: the computation of a micro-batch, and the results except gradients of rows.
+    - Keeps: the computation of a micro-batch, and all results except gradients of rows.
   }];
   let statistics = [
     Statistic<"numLoops", "loops", "Micro-batch loops created">,
@@ -76,14 +76,14 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     Adds the step block and the rank block, computes the global gradient norm, and replaces the
     result `loss` by the step block.
 
-    The norm is the root of the sum of squares. The sum is over each shard in blocks of a fixed
-    size, then over the shards in rank order, then over the units in order. Sharded and whole
-    gradients therefore give the same bits. `finite` is 1 if loss and norm are finite. Only then
-    do the step count and the token count advance.
+    The norm is the root of the sum of squares. Squares are added over each shard in blocks of a
+    fixed size, then over the shards in rank order, then over the units in order. Sharded and whole
+    gradients therefore give the same bits. The slot `finite` is 1 if loss and norm are finite. The
+    step count and the token count advance only if `finite` is 1.
 
     If the backward starts from a loss scale, the scale is slot 2. Gradients are measured, clipped
-    and applied without the scale: the norm and the factor in slot 4 are divided by the scale. A
-    dynamic scale halves after a step that was not finite, and doubles after
+    and applied without the scale: the norm and the clip factor in slot 4 are divided by the scale.
+    A dynamic scale halves after a step that was not finite, and doubles after
     `loss-scale-growth-interval` finite steps in a row.
 
     - Requires: `fsdp-accumulate-gradients`.
@@ -135,14 +135,15 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     ```
 
     Powers of β are computed from the step count, in f64. State and arithmetic are f32, or f64 in
-    units of f64. State in bf16 (which masters never have) is computed in f32 and rounded at
-    random to one of the two nearest bf16 numbers, so that the mean is exact. The random bits
-    depend on the seed of the run, the number of the step, the unit and the global index. The
-    global index in the flat buffer decides which elements have decay, so that one kernel serves
-    all ranks. A step that is not finite changes nothing.
+    units of f64. Masters are never bf16. Other state in bf16 is computed in f32 and rounded at
+    random to one of the two nearest bf16 numbers, so that the expected value is exact. The random
+    bits depend on the seed of the run, the number of the step, the unit and the global index. The
+    global index in the flat buffer decides which elements have decay, so that one kernel serves all
+    ranks. A step that is not finite changes nothing.
 
-    `#fsdp.placement` determines the pieces of the state. If they are smaller than the pieces of
-    the parameters, a rank updates its own piece (`fsdp.own_piece`) and gathers the other pieces.
+    `#fsdp.placement` determines the pieces of the state. If the pieces of the state are smaller
+    than those of the parameters, a rank updates its own piece (`fsdp.own_piece`) and gathers the
+    other pieces.
 
     - Requires: `fsdp-add-step-block`.
     - Ensures: state arguments follow the parameters of each trainable unit. Every result updates
@@ -189,7 +190,7 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 }
 
 def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
-  let summary = "Check that nothing is computed in a narrower type than asked for";
+  let summary = "Check that no value is computed in a narrower type than requested";
   let description = [{
     In the program `step`:
 

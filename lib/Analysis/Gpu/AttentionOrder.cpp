@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each candidate is scheduled, and the first one with the least end is chosen. Candidates come in
-// the order of preference: sections before pairs, fewer parts before more. A later candidate must
-// be faster by more than `leastGain`. Parts cost memory, so more of them are considered only if
-// less than `goodEfficiency` is reached without.
+// Schedules each candidate, and chooses the one with the earliest end. Candidates come in the order
+// of preference: sections before pairs, fewer parts before more. A later candidate replaces an
+// earlier one only if it is faster by more than `leastGain`. Parts cost memory, so more parts are
+// considered only while the best efficiency is below `goodEfficiency`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fraction of the launch's end by which a less preferred order must be faster.
+/// Fraction of the duration of a launch by which a less preferred order must be faster.
 static constexpr double leastGain = 0.01;
 static constexpr double goodEfficiency = 0.9;
-/// Additions that are modelled one by one.
+/// Largest number of additions that are modelled one by one.
 static constexpr int64_t mostAdditions = INT64_C(1) << 22;
 
 //===----------------------------------------------------------------------===//
@@ -57,7 +57,7 @@ std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t ext
 }
 
 //===----------------------------------------------------------------------===//
-// Forward pass
+// Tiles of queries
 //===----------------------------------------------------------------------===//
 
 BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
@@ -74,7 +74,7 @@ BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> c
 }
 
 QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
-                                  int64_t mostTogether, ArrayRef<double> cycles) {
+                                  int64_t mostTogether, ArrayRef<double> cycles, int64_t slots) {
   QueryOrder order{heads, static_cast<int64_t>(cycles.size()), blocks, group};
   if (llvm::all_equal(cycles))
     return order;
@@ -85,13 +85,13 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
       order.together = together;
       candidates.push_back(order);
     }
-  if (heads % 2 == 0) {
+  if (heads % 2 == 0 && blocks < order.tiles()) {
     order.pairs = true;
     candidates.push_back(order);
   }
   double least = 0;
   for (const QueryOrder &candidate : candidates) {
-    double end = scheduleQueries(candidate, cycles, blocks).end();
+    double end = scheduleQueries(candidate, cycles, slots).end();
     if (least > 0 && end >= least * (1 - leastGain))
       continue;
     least = end;
@@ -101,7 +101,7 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
 }
 
 //===----------------------------------------------------------------------===//
-// Backward pass
+// Blocks of keys
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -117,11 +117,13 @@ private:
   const KeyOrder &order;
   const KeyWork &work;
   BlockScheduler scheduler;
-  bool adds; ///< whether additions are modelled
-  /// By block of keys and block of queries: number of later blocks of keys that visit it.
+  /// Whether additions are modelled.
+  bool adds;
+  /// By block of keys and block of queries: number of later blocks of keys that visit this block of
+  /// queries.
   std::vector<int64_t> later;
-  std::vector<int64_t> visitors; ///< by block of queries: number of all blocks of keys
-  std::vector<BlockStep> steps;  ///< of the current block of threads
+  std::vector<int64_t> visitors; ///< by block of queries: number of blocks of keys that visit it
+  std::vector<BlockStep> steps;  ///< steps of the current block of threads
 };
 } // namespace
 
@@ -154,7 +156,7 @@ void KeyScheduler::addTurn(const KeyOrder::Place<int64_t> &place, bool isSecond)
                      (free * work.freeCycles + (visited - free) * work.maskedCycles)});
     return;
   }
-  // The mean of masked and free blocks.
+  // Each visit takes the mean time of masked and free blocks.
   double cycles = count ? work.maskedCycles + (work.freeCycles - work.maskedCycles) *
                                                   static_cast<double>(visits.free) / visited
                         : 0;

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. A block begins when the slot that becomes free first is free.
-// 2. Its steps run one after another. A step that adds to a sum hands its values over when the
-//    block's previous addition has ended, because there is one buffer.
-// 3. An addition begins when its values are there and its predecessor has ended.
+// 1. A block of threads begins in the first slot that becomes free.
+// 2. The steps of a block run one after another. A step that adds to a sum hands its values over
+//    when the block's previous addition has ended, because a block has one buffer for such values.
+// 3. An addition begins when its values are handed over and the previous addition to the same sum
+//    has ended.
 //
-// Earlier blocks are scheduled before later ones, so the predecessors of an addition must be known.
-// O(steps + blocks log slots).
+// Blocks are scheduled in ascending order, so the previous additions to a sum must be those of
+// blocks that are already scheduled. O(steps + blocks log slots).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,9 @@ BlockScheduler::BlockScheduler(int64_t slots, double addCycles)
 }
 
 bool BlockScheduler::add(llvm::ArrayRef<BlockStep> steps) {
-  double begin = free.top(), now = begin, added = begin; // with waits for other blocks
-  double alone = 0, addedAlone = 0;                      // without
+  // `now` and `added` include waits for other blocks; `alone` and `addedAlone` do not.
+  double begin = free.top(), now = begin, added = begin;
+  double alone = 0, addedAlone = 0;
   free.pop();
   for (const BlockStep &step : steps) {
     now += step.cycles;

@@ -35,9 +35,9 @@ public:
   /// Records the stores of `step` at `indices`.
   void store(const Step &step, ArrayRef<AffineExpr> indices);
 
-  /// Returns true if every read of an argument that the phase writes sees the old value. That holds
-  /// if the read is in an earlier stage of the same row, or if its body stores to the same element
-  /// after the read.
+  /// Returns true if every read of an argument that the phase writes sees the old value. A read
+  /// sees the old value if it is in an earlier stage of the same row, or if its body stores to the
+  /// same element after the read.
   bool isSafeInPlace() const;
 
 private:

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Splits a reduction that selects a value and its position together into two reductions with one
-// result each. These may combine lanes in any order, as other reductions do (KernelSteps.h):
+// result each. The two reductions may combine lanes in any order, as other reductions do
+// (KernelSteps.h):
 //
 //   v, i = reduce x, k { c = x > v        t = reduce x { max(x, t) }
 //     select c, x, v                  =>  m = reduce x, k { min(x == t ? k : none, m) }
@@ -13,18 +14,18 @@
 //
 //  1. Read the body: which value the condition keeps, and which of several equal values.
 //       condition                          chosen
-//       x > v                              the first of equals; NaN never
-//       x >= v                             the last of equals; NaN never
+//       x > v                              the first of equal values; NaN never
+//       x >= v                             the last of equal values; NaN never
 //       v > x | v != v, and for the position  | (v == x & i < k)
-//                                          (as JAX emits it) the first; NaN if there is one
+//                                          (emitted by JAX) the first; NaN if there is one
 //
-//     The same conditions with < and with integers are also read. If the value is max(x, v) instead
+//     The same conditions with < and with integers are read, too. If the value is max(x, v) instead
 //     of a select, the value is NaN if any element is NaN, and the position is then the initial
 //     one.
 //  2. Emit the two reductions, and the selection between their results and the initial values.
 //
 // The row is read twice, the second time from cache. The rewrite takes time linear in the number of
-// ops. It does not cover positions other than the index of the single reduced loop.
+// ops. Only positions that are the index of the single reduced loop are covered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +52,8 @@ struct ArgReduction {
   bool isFloat() const { return isa<FloatType>(getType()); }
 };
 
-/// A comparison: lhs > rhs, or lhs >= rhs if not strict, or < or <= if not greater.
+/// A comparison lhs > rhs if `greater`, otherwise lhs < rhs. Unless `strict`, equality satisfies
+/// it.
 struct Comparison {
   Value lhs, rhs;
   bool greater, strict, isUnsigned;
@@ -125,8 +127,8 @@ static Value otherOf(Value value, Value first) {
   return either.getRhs() == first ? either.getLhs() : Value();
 }
 
-/// Matches the condition v > x | v != v of the value. The condition of the position must be this
-/// one, or'ed with (v == x & i < k).
+/// Matches the condition v > x | v != v of the value. The condition of the position must be the
+/// same condition or'ed with (v == x & i < k).
 static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other,
                          Value keptIndex, Value otherIndex, bool &greatest) {
   auto either = valueCondition.getDefiningOp<arith::OrIOp>();
@@ -154,7 +156,7 @@ static bool readNanAware(Value valueCondition, Value indexCondition, Value kept,
   return same && before.getLhs() == keptIndex && before.getRhs() == otherIndex;
 }
 
-/// Reads the body, with result `v` as the value and the other result as the position.
+/// Reads the body of `op` with result `v` as the value and the other result as the position.
 static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   ArgReduction pair;
   pair.op = op;
@@ -247,7 +249,7 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
         unsigned inputs = op.getNumDpsInputs();
         for (auto [old, now] : llvm::zip(op.getRegionInputArgs(), args.take_front(inputs)))
           mapping.map(old, now);
-        // Output arguments are read only by ops that become dead.
+        // Any constant may replace an output argument, because only ops that become dead read it.
         for (BlockArgument old : op.getRegionOutputArgs()) {
           TypedAttr any = cast<TypedAttr>(nested.getZeroAttr(old.getType()));
           mapping.map(old, arith::ConstantOp::create(nested, loc, any).getResult());
@@ -326,7 +328,7 @@ void ArgReductionWriter::write() {
   TypedAttr least = worst();
   Value total =
       reduce({}, least, v, [&](OpBuilder &nested, Value x, Value, ValueRange, Value state) {
-        // NaN is never chosen.
+        // Replaces NaN by `least`, so that NaN is never chosen.
         if (pair.isFloat() && !pair.keepsNan) {
           Value never = arith::ConstantOp::create(nested, loc, least);
           x = arith::SelectOp::create(nested, loc, compare(nested, arith::CmpFPredicate::UNO, x, x),

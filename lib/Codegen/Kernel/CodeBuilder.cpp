@@ -106,7 +106,7 @@ Value CodeBuilder::address(const Pointer &place) {
 }
 
 /// Returns the type that values of `type` have in memory. 16-bit floats are stored as integers,
-/// because LLVM converts them by library calls on CPUs without native support.
+/// because LLVM converts 16-bit floats by library calls on CPUs without native support.
 static Type inMemory(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (element.isBF16() || element.isF16())

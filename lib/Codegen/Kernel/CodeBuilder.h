@@ -58,8 +58,8 @@ public:
   using Carried = SmallVector<Value>;
   /// Emits for (i = from; i < to; i += step) body(i).
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
-  /// Emits the same loop with loop-carried values whose initial values are `first`. Returns their
-  /// final values.
+  /// Emits this loop with loop-carried values whose initial values are `first`. Returns the final
+  /// values.
   Carried loop(Value from, Value to, int64_t step, ValueRange first,
                function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);

@@ -12,8 +12,8 @@
 //   2, 4 or 8 apart            4 row + 4 lane + 1   -> vector.loads and shuffles
 //   none of these              768 lane + row       -> vector.gather
 //
-// An index that depends on data becomes a vector of index. If all lanes agree, it becomes a new
-// variable of the expression instead.
+// An index that depends on data becomes a vector of index. If the index is equal in all lanes, it
+// becomes a new variable of the linear expression instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,7 +137,7 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Requests a split if the innermost position itself crosses a border.
+    // Requests a split of the innermost loop at a border that its position crosses.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
@@ -183,7 +183,7 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-// Rows of 4 in memory: a b c d  a b c d ..   Each round takes the even and the odd lanes of
+// Memory holds rows of 4: a b c d a b c d .. Each round takes the even and the odd lanes of
 // neighbouring vectors, which moves the lowest bit of an element's number to the top. After two
 // rounds vector i holds column i. Interleaving is the inverse.
 
@@ -223,7 +223,7 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
 }
 
 /// Loads lanes that are 2, 4 or 8 elements apart by whole vectors and shuffles. Loads of the other
-/// columns reuse them. Returns null if the lanes do not have such a stride.
+/// columns reuse the shuffled vectors. Returns null if the lanes have another stride.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);
@@ -334,8 +334,8 @@ Value Evaluator::table(arith::ConstantOp op) {
     data = DenseElementsAttr::get(flat, values);
   }
   auto type = MemRefType::get(flat.getShape(), storage);
-  // Each phase has its own global for a constant. Its number is the constant's position in the
-  // kernel.
+  // Each phase has its own global for a constant. The number in the global's name is the constant's
+  // position in the kernel.
   unsigned number = 0;
   for (auto constant : state.kernel.getOps<arith::ConstantOp>()) {
     if (constant == op)

@@ -13,9 +13,9 @@
 //
 // Views (reshapes, slices, concatenations, padding) only change the indices. Tensors in memory are
 // loaded (ElementAddress.cpp). Positions that depend on data become new variables. If a vector
-// covers elements of two inputs of a view, both inputs are evaluated at indices clamped into them,
-// and a select combines the results. If possible, the innermost loop is split where the input
-// changes (see EvaluationState::splits).
+// covers elements of two inputs of a view, both inputs are evaluated at indices clamped into the
+// input, and a select combines the results. If possible, the innermost loop is split where the
+// input changes (see EvaluationState::splits).
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ Value Evaluator::broadcast(Value value) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// Clones an op on scalars or vectors. The result is a vector if any operand is one.
+/// Clones an op on scalars or vectors. The result is a vector if any operand is a vector.
 Value Evaluator::clone(Operation *op, ValueRange operands) {
   SmallVector<Value> values(operands);
   bool wide = llvm::any_of(values, [](Value v) { return isa<VectorType>(v.getType()); });
@@ -467,7 +467,8 @@ Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices
 Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {
   int64_t dim = op.getDim(), offset = 0;
   Value result;
-  // Goes from the last input to the first: each input selects between itself and the later ones.
+  // Goes from the last input to the first: selects between an input and the value of the later
+  // ones.
   SmallVector<std::pair<Value, int64_t>> parts;
   for (Value part : op.getInputs()) {
     parts.push_back({part, offset});

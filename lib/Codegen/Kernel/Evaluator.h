@@ -71,7 +71,7 @@ public:
   int64_t getLanes() const { return lanes; }
   /// Returns an evaluator for the same loops and memory with `lanes` lanes.
   Evaluator withLanes(int64_t lanes) const;
-  /// Sets the position in the innermost loop. Conditions on it are recorded as splits.
+  /// Sets the position in the innermost loop. Conditions on this position are recorded as splits.
   void setColumn(AffineExpr position) { column = position; }
 
   /// Returns the element of `tensor` at `indices`, as a scalar if all lanes agree.
@@ -142,7 +142,7 @@ private:
 };
 
 /// Interleaves vectors: lane l of vector v becomes element v of group l. The number of vectors and
-/// the number of lanes are powers of two. If both are equal, this is a transposition.
+/// the number of lanes are powers of two. If both numbers are equal, this is a transposition.
 void interleave(OpBuilder &builder, Location loc, SmallVector<Value> &vectors);
 
 } // namespace mlir::fsdp

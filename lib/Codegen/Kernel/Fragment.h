@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fragment is a small matrix held in registers as SSA values. Its layout gives the element in
-// lane l of register i. Only the layout differs between targets:
+// A fragment is a small matrix held in registers as SSA values. The layout of a fragment gives the
+// element in lane l of register i. Only the layout differs between targets:
 //
 //   rows of vectors (CPU)   register 0: (0, 0) (0, 1) .. (0, L-1)
 //                           register 1: (0, L) ..                     then row 1

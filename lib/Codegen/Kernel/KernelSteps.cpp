@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 //   %s = generic %x {sum over d1}         step 1   row reduction
-//   %c = generic %x, %s {x - s / n}                 in place, twice
+//   %c = generic %x, %s {x - s / n}                 no step: evaluated at both uses
 //   %q = generic %c {sum of squares}      step 2   row reduction
 //   %y = generic %c, %q {c rsqrt(q)}      step 3   map, a result
 //
-// A value becomes a step if it is a result, a reduction or a scatter. It also becomes a step if it
-// is costly and more than one step reads it. Steps are in the order of their ops.
+// A value becomes a step if it is a result, a reduction or a scatter. A costly value also becomes a
+// step if more than one step reads it. Steps are in the order of their ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,7 +98,8 @@ static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state
   if (name.empty() || (combiner && getCombination(combiner) != name))
     return false;
   combiner = definition;
-  // The operand with the result must be the minuend of a subtraction or the addend of an fma.
+  // The operand with the result so far must be the minuend of a subtraction or the addend of an
+  // fma.
   SmallVector<unsigned> carriers;
   for (auto [i, operand] : llvm::enumerate(definition->getOperands()))
     if (dependsOnOutput(op, operand))

@@ -25,7 +25,7 @@ struct Step {
 
   Value value;
   StepKind kind = StepKind::Map;
-  /// For a reduction: the op, the number of its result, and an op of its body that defines how
+  /// For a reduction: the op, the index of its result, and an op of its body that defines how
   /// partial results are combined.
   linalg::GenericOp op;
   unsigned result = 0;

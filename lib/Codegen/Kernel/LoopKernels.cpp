@@ -7,7 +7,7 @@
 // Lowers any kernel that the other lowerings refuse, without fusing or reordering.
 //
 //  1. Rewrite this project's ops and composite upstream ops as loops or linalg.generic ops.
-//  2. Bufferise. Results go to their destinations. If the kernel reads an in-place operand
+//  2. Bufferise, with results in their destinations. If the kernel reads an in-place operand
 //     after updating it, bufferisation inserts a copy.
 //  3. Move the remaining buffers to the scratch that the workers share. Copies become structured
 //     ops.
@@ -179,7 +179,8 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
   };
   bufferization::BufferizationState state;
   LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
-  // These ops are no longer needed, because storeResults() copies results that are not in place.
+  // Removes MaterializeInDestinationOps, because storeResults() copies results that are not in
+  // place.
   kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
     op.getResult().replaceAllUsesWith(op.getSource());
     op.erase();
@@ -306,7 +307,7 @@ LogicalResult fsdp::lowerLoopKernel(func::FuncOp kernel, KernelInfo &info) {
     work->removeAttr(name);
 
   // Constant tensors have become globals next to the function. The kernel's name becomes a prefix
-  // of their names, so that kernels of one module do not clash.
+  // of the globals' names, so that kernels of one module do not clash.
   unsigned number = 0;
   for (auto global : llvm::make_early_inc_range(scratchModule->getOps<memref::GlobalOp>())) {
     auto name = b.getStringAttr(info.name + ".table" + std::to_string(number++));

@@ -13,7 +13,7 @@
 //   func @k.1 {extent = 64} { generic: rows [begin, end) }
 //
 //  1. Ops without effects (views, constants) and reads of read-only memory are cloned into every
-//     phase that needs them. If any other op has a result, the kernel stays one phase.
+//     phase that uses them. If any other op has a result, the kernel stays one phase.
 //  2. In a large op, a parallel loop that all results depend on becomes the outermost loop and
 //     iterates over the phase's range. Each element is computed as before, so the bits do not
 //     depend on the number of workers.

@@ -29,7 +29,7 @@ protected:
 
   SmallVector<Step> steps;
   SmallVector<Step> done;           ///< steps of the segments built so far
-  DenseMap<Value, int64_t> offsets; ///< offsets in the scratch of values that later segments read
+  DenseMap<Value, int64_t> offsets; ///< offset in scratch of each value that later segments read
   int64_t scratchBytes = 0;
 
 private:

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Reshapes and loops over flattened spaces turn one index into quotients and remainders.
-// Simplifying them shows whether consecutive lanes of a vector are consecutive in memory:
+// Simplification shows whether consecutive lanes of a vector are consecutive in memory:
 //
 //   (16 k + lane) mod 32 + 32 ((16 k + lane) floordiv 32)   ->   16 k + lane
 //   (64 k + lane) floordiv 64, lane < 64                    ->   k

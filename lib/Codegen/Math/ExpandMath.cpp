@@ -6,7 +6,7 @@
 //
 // Expands every op of the math dialect that would become a library call. The expansion uses arith,
 // math.fma, math.sqrt and rounding ops, on scalars and vectors of f32 and f64. LegaliseFloats.cpp
-// converts narrower types to f32 before. Each lane is computed independently by the same operations
+// first converts narrower types to f32. Each lane is computed independently by the same operations
 // in the same order, so the bits depend on neither the vector width nor the instruction set.
 //
 //   exp    x = n ln2 + r, |r| <= ln2 / 2;  2^n (1 + r + r^2 p(r))
@@ -121,7 +121,7 @@ private:
       return VectorType::get(vector.getShape(), element, vector.getScalableDims());
     return element;
   }
-  /// Returns n = x factor rounded to an integer (x rounded without `factor`), and 2^e for e = n -
+  /// Returns n = x · factor (or x if `factor` is null), rounded to an integer, and 2^e for e = n -
   /// below. The power is correct if e is in the normal range, and 0 if e is one below that range.
   /// One addition puts e + bias into the low bits, and one shift moves it to the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
@@ -197,7 +197,8 @@ Value Real::expm1(Value x) const {
   // Computes half of 2^n m + (2^n - 1), because 2^n itself may overflow.
   Value half = fma(s, m, sub(s, constant(0.5)));
   Value y = select(greater(x, top), exp(x), add(half, half));
-  return select(equal(x, 0), x, y); // keeps -0
+  // Returns x itself for 0 and -0, because y is 0 for both.
+  return select(equal(x, 0), x, y);
 }
 
 Value Real::tanh(Value x) const {
@@ -229,7 +230,7 @@ Value Real::erfcTo6(Value x) const {
   Value tail = exp(neg(polynomial(far, t)));
   tail = select(greater(x, 0), tail, sub(constant(2), tail));
   Value inner = sub(constant(1), fma(polynomial(near, z), x, x));
-  // Adding 0 x propagates NaN.
+  // Adding 0 · x propagates NaN.
   return select(greater(a, 1), tail, add(inner, mul(x, constant(0))));
 }
 
@@ -255,11 +256,12 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
 
   Value f = sub(m, constant(1)), d = add(m, constant(1));
   Value s = div(f, d);
-  Value sLow = div(fma(neg(s), d, f), d);                         // remainder of the division
-  sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d))); // error of the sum m + 1
+  // The low part of the quotient contains the remainder of the division and the error of m + 1.
+  Value sLow = div(fma(neg(s), d, f), d);
+  sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d)));
   Value z = mul(s, s);
   Value tail = mul(mul(s, z), polynomial(atanhTail64, z));
-  // hi = e ln2 (exact: this ln2 has 32 bits) + 2 s; lo = everything else.
+  // hi is 2 s plus e ln2, which is exact because this ln2 has 32 bits. lo has all other terms.
   Value base = mul(eFloat, constant(0x1.62e42feep-1)), twoS = add(s, s);
   Value hi = add(base, twoS);
   Value lo = sub(twoS, sub(hi, base));
@@ -511,7 +513,7 @@ static void addBinary(RewritePatternSet &patterns, Binary expand) {
   patterns.add<ExpandBinary<Op, Wide>>(patterns.getContext(), expand);
 }
 
-/// Rounds to the nearest integer, and halves away from zero.
+/// Rounds to the nearest integer, and a half away from zero.
 static Value roundAway(const Real &r, Value x) {
   Value whole = r.trunc(x);
   Value up = r.add(whole, r.copySign(r.constant(1), x));
@@ -526,7 +528,7 @@ static Value remainder(const Real &r, Value x, Value y) {
   Value rest = r.fma(r.neg(q), d, a);
   rest = r.select(r.less(rest, 0), r.add(rest, d), rest);
   rest = r.select(r.cmp(arith::CmpFPredicate::OGE, rest, d), r.sub(rest, d), rest);
-  // This is also true for an infinite divisor.
+  // `small` is also true for an infinite divisor.
   Value small = r.cmp(arith::CmpFPredicate::OLT, a, d);
   return r.copySign(r.select(small, a, rest), x);
 }

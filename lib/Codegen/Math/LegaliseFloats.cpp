@@ -8,10 +8,10 @@
 //
 //   arith.addf %a, %b : bf16   ->   truncf(addf(extf %a, extf %b : f32)) : bf16
 //
-// Conversions of bf16 are integer operations. They round to nearest even and keep NaN and
-// denormals. The instruction vcvtneps2bf16 is not used: it flushes denormals, so bits would differ
-// between CPUs. A conversion from f64 first rounds to odd in f32 and then to 16 bits, so that there
-// is a single rounding error. The ops maximumf and minimumf become two selects that propagate NaN.
+// Conversions of bf16 are integer operations that round to nearest even and keep NaN and denormals.
+// The instruction vcvtneps2bf16 is not used: it flushes denormals, so bits would differ between
+// CPUs. A conversion from f64 first rounds to odd in f32 and then to 16 bits, so that there is a
+// single rounding error. The ops maximumf and minimumf become two selects that propagate NaN.
 //
 // At the end bf16 itself becomes i16: the remaining ops only move bits, and LLVM moves a scalar
 // bf16 by a library call. Instructions that need bf16 operands (dot products) get bitcasts.
@@ -46,7 +46,7 @@ static Value splatInt(OpBuilder &b, Location loc, Type type, int64_t value) {
 }
 
 namespace {
-/// Computes every other op of arith and math in f32: extends operands and truncates results.
+/// Computes ops of arith and math in f32: extends operands and truncates results.
 struct ComputeInSingle : RewritePattern {
   ComputeInSingle(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
@@ -91,7 +91,7 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
       return success();
     }
     if (!getElementTypeOrSelf(from).isBF16())
-      // The conversion from f16 is a single instruction.
+      // Keeps the conversion from f16, which is a single instruction.
       return failure();
     Type i16 = withElement(from, rewriter.getI16Type()),
          i32 = withElement(from, rewriter.getI32Type());

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles the same kernels with upstream passes only. Every op is a loop nest over its own buffer,
-// with one worker, libm functions, and no optimisation that changes values. The reference shares no
-// lowering with the rest of Codegen, so that results can be compared independently. It skips LLVM's
-// optimisations, because most oracles run once and should compile fast.
+// Compiles kernels with upstream passes only. Every op is a loop nest over its own buffer, with one
+// worker, libm functions, and no optimisation that changes values. The reference shares no lowering
+// with the rest of Codegen, so that results can be compared independently. The reference skips
+// LLVM's optimisations, because most reference images run once and should compile fast.
 //
 //  1. With `widen`, every float becomes f64. Arguments are converted on entry and results on
 //     exit, so that bindings keep their types.
@@ -95,7 +95,7 @@ static Value convert(OpBuilder &b, Location loc, Value value, RankedTensorType t
       .getResult(0);
 }
 
-/// Returns true if the kernel reads the bits of a float. Widening would change them.
+/// Returns true if the kernel reads the bits of a float, which widening would change.
 static bool takesBits(func::FuncOp kernel) {
   return kernel
       .walk([](arith::BitcastOp op) {
@@ -142,7 +142,7 @@ static void widenKernel(func::FuncOp kernel) {
       return use.getOwner() != converted.getDefiningOp() && use.getOwner() != ret;
     });
   }
-  // Some conversions between floats now have equal types.
+  // Removes conversions between floats whose types widening has made equal.
   for (Operation *op : ops)
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         op->getOperand(0).getType() == op->getResult(0).getType()) {
@@ -238,7 +238,7 @@ static void storeResults(func::FuncOp kernel) {
   OpBuilder b(ret);
   SmallVector<Value> values;
   for (Value value : ret.getOperands()) {
-    // Save the value before any destination is written, because it may be in one of them.
+    // Save the value before any destination is written, because it may be in a destination.
     auto type = cast<RankedTensorType>(value.getType());
     values.push_back(
         bufferization::AllocTensorOp::create(b, ret.getLoc(), type, ValueRange(), value));
@@ -353,8 +353,8 @@ static LogicalResult lowerReference(ModuleOp module) {
 }
 
 FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen) {
-  // Functions of the C library stay undefined in the image. The loader resolves them in libm and
-  // libc, which must be given to the linker.
+  // Functions of the C library stay undefined in the image. The loader resolves these functions in
+  // libm and libc, which must be given to the linker.
   SmallVector<StringRef> libraries;
   for (StringRef path :
        {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6",

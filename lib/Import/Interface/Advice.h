@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// Returns how to avoid an op that Import does not support; empty if no advice is known.
+/// Returns advice on how to avoid an op that Import does not support; empty if there is none.
 llvm::StringRef adviceForOp(llvm::StringRef opName);
 
-/// Returns how to avoid the ops of a dialect that Import does not support.
+/// Returns advice on how to avoid the ops of a dialect that Import does not support.
 llvm::StringRef adviceForDialect(llvm::StringRef dialect);
 
 } // namespace mlir::fsdp

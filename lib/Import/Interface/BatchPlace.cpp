@@ -26,7 +26,8 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Returns the place of the batch in a result whose operands have it at `a` and `b`.
+/// Returns the place of the batch in the result of an op whose operands have the batch at `a` and
+/// `b`.
 static BatchPlace join(BatchPlace a, BatchPlace b) {
   if (a.kind == BatchPlace::None || a == b)
     return b;
@@ -52,7 +53,7 @@ BatchPlace BatchPlaces::joinOperands(Operation *op) const {
   return place;
 }
 
-/// Returns the place of the batch in an operand. Its `dim` is the loop of `op` over that dimension.
+/// Returns the place of the batch in an operand, with the loop of `op` over the batch as `dim`.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   BatchPlace place = get(operand.get());
   if (place.kind != BatchPlace::Inside)
@@ -83,7 +84,8 @@ BatchPlace BatchPlaces::ofStructured(linalg::LinalgOp op, OpResult result) const
   op->walk([&](Operation *inner) {
     if (auto lookup = dyn_cast<tensor::ExtractOp>(inner))
       place = join(place, loopOf(op, lookup));
-    for (Value operand : inner->getOperands()) // a scalar from outside the body
+    // An operand may be a scalar from outside the body.
+    for (Value operand : inner->getOperands())
       if (inner != op && operand.getParentBlock() == op->getBlock() &&
           !isa<RankedTensorType>(operand.getType()))
         place = join(place, get(operand));
@@ -123,7 +125,8 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
   ArrayRef<int64_t> shape = shapeOf(op.getResult());
   if (!hasElements(shape))
     return BatchPlace::unknown();
-  ReassociationIndices group = op.getReassociationIndices()[place.dim]; // returned by value
+  // Copy the group, because the accessor returns a temporary.
+  ReassociationIndices group = op.getReassociationIndices()[place.dim];
   int64_t before = 1; // elements of the group's dimensions so far
   SmallVector<ReassociationIndices> groups = op.getReassociationIndices();
   for (int64_t member : groups[place.dim]) {

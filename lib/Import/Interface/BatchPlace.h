@@ -39,7 +39,8 @@ struct BatchPlace {
 /// dimension 0 counts samples. Visits each op of the block once.
 class BatchPlaces {
 public:
-  /// `inputs` are the arguments that come with each batch, `batch` is their first dimension.
+  /// `inputs` are the arguments that come with each batch, `batch` is the size of their first
+  /// dimension.
   BatchPlaces(func::FuncOp func, ArrayRef<BlockArgument> inputs, int64_t batch);
 
   BatchPlace get(Value value) const { return places.lookup(value); }

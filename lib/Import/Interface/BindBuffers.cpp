@@ -10,12 +10,12 @@
 //     --buffer=142=causal ->  linalg.generic { linalg.index 1 <= linalg.index 0 }
 //
 //  1. Find the targets. A NAME is a resource key, a location or a batch name. An INDEX is a
-//     position. If several values have that position, a constant without content precedes an
-//     argument, and an argument any other table.
+//     position. If several values have that position, the target is the constant without content,
+//     else the argument, else the other table.
 //  2. Build the contents. `causal` is a comparison of loop indices, not a table, so that it can be
-//     fused. Its values depend on the uses. As the condition of a select, it is true on and below
-//     the diagonal, or above the diagonal if the select masks scores there. If added to scores, it
-//     is 0 and -inf; else 1 and 0.
+//     fused. The uses of the buffer determine its values. As the condition of a select, the buffer
+//     is true on and below the diagonal, or above it if the select masks scores there. If added to
+//     scores, the buffer is 0 and -inf; else 1 and 0.
 //  3. Also replace causal boolean tables whose values are in the file by a comparison of indices.
 //  4. Report an error that suggests a --buffer option for an integer constant without content, and
 //     for an unmarked boolean argument.
@@ -92,7 +92,8 @@ SmallVector<Value> BindBuffersPass::findTargets(StringRef target) {
   return found;
 }
 
-/// Returns whether a value is a constant of -1e4 or less, through bodies, fills, casts and views.
+/// Returns whether a value is a constant of -1e4 or less. Looks through bodies, fills, casts and
+/// views.
 static bool isMaskedScore(Value value) {
   for (unsigned depth = 0; depth < 8; ++depth) {
     FloatAttr scalar;
@@ -122,7 +123,7 @@ static bool isMaskedScore(Value value) {
   return false;
 }
 
-/// Returns the form that the uses of a mask expect. Follows views, copies and logical not;
+/// Returns the form that the uses of a mask expect. Follows views, copies and logical not.
 /// `flipped` is true after an odd number of negations.
 static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned depth = 0) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(buffer.getType()));
@@ -284,7 +285,8 @@ void BindBuffersPass::runOnOperation() {
   func = getEntry(getOperation());
   if (!func)
     return;
-  tables.clear(); // of another module
+  // Drop the tables of another module.
+  tables.clear();
   func.walk([&](Operation *op) {
     if (isTable(op))
       tables.push_back(op);

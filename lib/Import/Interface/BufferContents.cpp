@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns `value` as a scalar attribute of `type`, or -inf of a float type.
+/// Returns `value` as a scalar of `type`, or -inf if `negativeInfinity` and the type is a float.
 static TypedAttr scalar(Type type, int64_t value, bool negativeInfinity = false) {
   if (auto floating = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floating.getFloatSemantics();

@@ -12,7 +12,7 @@
 //   attribute, type   depth of each once (they are unique), after the depths of their elements
 //   affine map, set   depth of each expression once, likewise
 //
-// Linear in the text, and in the ops and the unique attributes.
+// The time is linear in the text, and in the number of ops and of unique attributes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,8 +69,8 @@ static const char *findTooDeep(StringRef text, int64_t most) {
   return nullptr;
 }
 
-/// Returns the first operator of an affine map or set after the first `most` of them; null if there
-/// is none.
+/// Returns the operator that exceeds the limit of `most` operators in an affine map or set; null if
+/// there is none.
 static const char *findTooLong(StringRef text, int64_t most) {
   size_t next = 0;
   auto findBegin = [&] {
@@ -128,7 +128,8 @@ struct Unique {
   Unique(AffineExpr expr) : kind(Kind::expression), pointer(expr.getAsOpaquePointer()) {}
 };
 
-/// Computes how deep these refer to one another, each once, on a stack of its own.
+/// Computes how deep unique objects refer to one another. Visits each object once, on a stack of
+/// its own.
 class Depths {
 public:
   /// Returns 1 for an object that refers to no other.
@@ -153,7 +154,7 @@ private:
   };
   SmallVector<Entry> stack;
   llvm::DenseMap<const void *, int64_t> depths; ///< 0 while the object is on the stack
-  SmallVector<AffineExpr> expressions;          ///< of maps and sets, not yet measured
+  SmallVector<AffineExpr> expressions;          ///< expressions of maps and sets, not measured yet
 };
 } // namespace
 
@@ -247,7 +248,7 @@ LogicalResult fsdp::checkModule(ModuleOp module, const ParseLimits &limits) {
         for (BlockArgument argument : block.getArguments())
           deepest = std::max(
               {deepest, depths.of(argument.getType()), depths.of(LocationAttr(argument.getLoc()))});
-    // The location may be what is nested too deep to print.
+    // The location itself may be nested too deep to print, so report the error at the module.
     if (deepest > limits.nesting + 2)
       return advise(emitError(module.getLoc()) << "expected attributes, types and locations nested "
                                                   "at most "

@@ -15,7 +15,8 @@ class SourceMgr;
 
 namespace mlir::fsdp {
 
-/// Each emits an error and fails if a limit is exceeded.
+/// Check the size, the text and the ops of a model. Each function fails with an error above a
+/// limit.
 LogicalResult checkFileSize(uint64_t bytes, StringRef name, const ParseLimits &limits,
                             MLIRContext *context);
 LogicalResult checkText(StringRef text, StringRef name, const llvm::SourceMgr &sources,

@@ -8,6 +8,7 @@
 //
 //   read by a contraction, a lookup or attention      normal, mean 0, σ 0.02
 //   rank ≥ 2, added (position embeddings)             normal, mean 0, σ 0.02
+//   rank ≥ 2, in a sum of products (a 1×H gate)       normal, mean 0, σ 0.02
 //   added (a bias, or a scale to which 1 is added)    0
 //   multiplied and not added (the scale of a norm)    1
 //   not read                                          0
@@ -39,12 +40,12 @@ struct InferInitPass : public fsdp::impl::InferInitPassBase<InferInitPass> {
 
 /// Kinds of uses of a parameter.
 struct Uses {
-  bool contracted = false, added = false, multiplied = false;
+  bool contracted = false, added = false, multiplied = false, summed = false;
 };
 } // namespace
 
 /// Collects the uses of a scalar inside a body, through casts, selects and other ops with one
-/// result. Appends the results of generics that yield it to `further`.
+/// result. Appends to `further` the results of generics that yield the scalar.
 static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
                           unsigned depth) {
   for (OpOperand &use : value.getUses()) {
@@ -58,6 +59,35 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
     else if (op->getNumResults() == 1 && depth < 8)
       collectScalar(op->getResult(0), uses, further, depth + 1);
   }
+}
+
+/// Returns whether `op` sums products of an operand over a loop of the operand: a matrix product
+/// whose other dimension is 1 has this form.
+static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
+  auto iterators = op.getIteratorTypesArray();
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  bool isReduced = llvm::any_of(llvm::seq<unsigned>(0, op.getNumLoops()), [&](unsigned loop) {
+    return iterators[loop] == utils::IteratorType::reduction && map.isFunctionOfDim(loop);
+  });
+  Block *body = op.getBlock();
+  auto isSum = [&](Operation *user) {
+    return isa<arith::AddFOp>(user) && llvm::any_of(user->getOperands(), [&](Value other) {
+             auto argument = dyn_cast<BlockArgument>(other);
+             return argument && argument.getOwner() == body &&
+                    argument.getArgNumber() >= op.getNumDpsInputs();
+           });
+  };
+  if (!isReduced)
+    return false;
+  SmallVector<Operation *> users =
+      llvm::to_vector(op.getMatchingBlockArgument(&operand).getUsers());
+  for (size_t i = 0; i < users.size(); ++i) {
+    if (isa<arith::ExtFOp>(users[i]))
+      users.append(users[i]->user_begin(), users[i]->user_end());
+    if (isa<arith::MulFOp>(users[i]) && llvm::any_of(users[i]->getUsers(), isSum))
+      return true;
+  }
+  return false;
 }
 
 /// Collects the uses of captured operand `number` of attention.
@@ -88,6 +118,7 @@ static Uses collectUses(Value parameter) {
         else
           collectCaptured(attention, use.getOperandNumber() - 3, uses, work);
       } else if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+        uses.summed |= sumsProducts(structured, use);
         if (isContraction(structured))
           uses.contracted = true;
         else
@@ -109,7 +140,7 @@ static InitAttr inferInit(BlockArgument parameter) {
     return make(InitKind::constant, 0, 0);
   Uses uses = collectUses(parameter);
   int64_t rank = cast<RankedTensorType>(parameter.getType()).getRank();
-  if (uses.contracted || (uses.added && rank >= 2))
+  if (uses.contracted || ((uses.added || uses.summed) && rank >= 2))
     return make(InitKind::normal, 0, 0.02);
   if (uses.multiplied && !uses.added)
     return make(InitKind::constant, 1, 0);

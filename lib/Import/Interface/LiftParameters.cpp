@@ -24,8 +24,8 @@
 //     If it is a large resource, it becomes a frozen parameter, which the ranks shard. A table with
 //     elided values is an error.
 //  5. The name is the marker's value, else the argument's location, the resource key or `param.N`.
-//     The sidecar's "rename" replaces it. Values in the file become the module attribute
-//     `fsdp.values = {name = dense_resource<..>}`.
+//     The "rename" of the sidecar replaces this name. Values in the file become the module
+//     attribute `fsdp.values = {name = dense_resource<..>}`.
 //
 // See InferInit.cpp for other initial values, NameBatch.cpp for names of batch arguments, and
 // GuessParameters.cpp for the guess.
@@ -57,10 +57,10 @@ namespace {
 /// The copies of one constant.
 struct Table {
   SmallVector<Operation *> ops;
-  std::string name;                ///< location's name, else the resource key; may be empty
+  std::string name;                ///< name in the location, else the resource key; may be empty
   std::optional<int64_t> position; ///< position among the constants of the file
   SidecarEntry *entry = nullptr;
-  bool isNamed = false; ///< an option names it as a parameter
+  bool isNamed = false; ///< whether an option names the table as a parameter
 
   Operation *first() const { return ops.front(); }
   Type type() const { return ops.front()->getResult(0).getType(); }
@@ -87,7 +87,7 @@ private:
 
   func::FuncOp func;
   ParameterList list;
-  bool isMarked = false; ///< an argument has a marker
+  bool isMarked = false; ///< whether an argument has a marker
   bool guesses = false;
   ParameterGuess guess;
   /// Counts of arguments and of constants that are parameters. (MLIR statistics are write-only.)
@@ -344,7 +344,7 @@ void LiftParametersPass::setModuleAttributes() {
 
 void LiftParametersPass::runOnOperation() {
   func = getEntry(getOperation());
-  // Drop what was found in another module.
+  // Drop the state from another module.
   isMarked = guesses = false;
   guess = {};
   numMarked = numTables = 0;
@@ -361,7 +361,8 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // A range of --params must end within the arguments of the file; lifting has added others.
+  // A range of --params must end within the arguments of the file, to which lifting has added
+  // others.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

@@ -30,7 +30,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The batch inputs of a function: `named`, and without a name (`open`).
+/// The batch inputs of a function, with a name (`named`) and without a name (`open`).
 struct Inputs {
   SmallVector<BlockArgument> named, open;
   SmallVector<StringRef> names;
@@ -53,7 +53,8 @@ static bool isIds(BlockArgument arg) {
   return type && type.getElementType().isInteger() && type.getElementTypeBitWidth() > 1;
 }
 
-/// Reports a guess. It is a warning if no lookup reads the input, because it may then be a mask.
+/// Reports a guess. Emits a warning if no lookup reads the input, which may then be a mask.
+/// Otherwise emits a remark.
 static void reportGuess(BlockArgument arg, StringRef name) {
   auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
   bool isLookedUp = static_cast<bool>(func.getArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr));

@@ -64,8 +64,8 @@ private:
   }
   InFlightDiagnostic fail(const JsonValue &at) { return fail(at.line, at.column); }
 
-  /// Reads the text of the member `name`, if there is one. Emits an error if it is not of `kind`,
-  /// which `expected` describes in words.
+  /// Reads the text of the member `name`, if there is one. Emits an error if the member is not of
+  /// `kind`, which the text `expected` describes.
   LogicalResult readText(const JsonValue &object, StringRef name, Kind kind, StringRef expected,
                          std::string &text);
   LogicalResult readNumber(const JsonValue &object, StringRef name, double &number);

@@ -7,7 +7,7 @@
 // Models come from exporters of other versions of MLIR, with dialects that are not linked here.
 // After the parser's own error, a second one explains the probable cause.
 //
-// 1. Check the limits of the text (ParseLimits.cpp).
+// 1. Check the limits of the text (CheckLimits.cpp).
 // 2. Parse it. If the parser crashes, an error names the file (ParserGuard).
 // 3. Check the limits of the IR, which a bytecode file may exceed.
 //
@@ -17,6 +17,7 @@
 #include "Interface/Advice.h"
 #include "Interface/CheckLimits.h"
 #include "fsdp/Analysis/ParserGuard.h"
+#include "fsdpcommon/InputStream.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -71,6 +72,22 @@ static std::string explain(StringRef message, MLIRContext *context) {
   return old ? textOfAnotherVersion.str() : "";
 }
 
+std::unique_ptr<llvm::MemoryBuffer> fsdp::openModel(StringRef path, uint64_t most,
+                                                    std::string &why) {
+  llvm::sys::fs::file_status status;
+  if (path == "-" || llvm::sys::fs::status(path, status) ||
+      status.type() == llvm::sys::fs::file_type::regular_file ||
+      status.type() == llvm::sys::fs::file_type::directory_file)
+    return openInputFile(path, &why);
+  std::string bytes;
+  std::string problem = fsdpcommon::readInput(path.str(), most, bytes);
+  if (!problem.empty()) {
+    why = "'" + path.str() + "': " + problem;
+    return nullptr;
+  }
+  return llvm::MemoryBuffer::getMemBufferCopy(bytes, path);
+}
+
 OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context,
                                        const ParseLimits &limits) {
   uint64_t bytes = 0;
@@ -78,7 +95,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context,
       failed(checkFileSize(bytes, path, limits, context)))
     return nullptr;
   std::string whyNot;
-  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &whyNot);
+  std::unique_ptr<llvm::MemoryBuffer> file = openModel(path, limits.bytes, whyNot);
   if (!file) {
     emitError(UnknownLoc::get(context)) << whyNot;
     return nullptr;
@@ -97,7 +114,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(std::unique_ptr<llvm::MemoryBuffer> file,
   constexpr StringLiteral bytecode = "ML\xefR";
   if (!text.starts_with(bytecode) && failed(checkText(text, name, sources, limits, context)))
     return nullptr;
-  // RefuseForeign.cpp reports ops of unknown dialects in generic form.
+  // Allow unknown dialects here, because RefuseForeign.cpp reports their ops in generic form.
   bool allowed = context->allowsUnregisteredDialects();
   context->allowUnregisteredDialects(true);
   OwningOpRef<ModuleOp> module;

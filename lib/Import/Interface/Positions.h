@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // `--params` and `--buffer` name arguments and constants by their position in the file or by name.
-// fsdp-select-entry records the positions before other passes move ops; these functions read them.
+// fsdp-select-entry records the positions before other passes move ops; the functions below read
+// the positions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,7 @@ inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 /// Discardable attribute of constants for which --buffer says `keep` or gives a file.
 inline constexpr llvm::StringLiteral keepAttr = "fsdp.keep";
 
-/// Returns the value of a tensor constant of any dialect; null if `op` is not one.
+/// Returns the value of a tensor constant of any dialect; null if `op` is no such constant.
 ElementsAttr constantValue(Operation *op);
 
 /// Returns whether `op` is a tensor constant of rank ≥ 1 and not a splat: a weight or a buffer that

@@ -16,9 +16,9 @@
 //     with p = 0 is replaced by its operand. A function that is called twice has been inlined
 //     twice, so the two copies of a marker draw different numbers.
 //  3. The factor is f32 (f64 for an f64 tensor); the product is rounded to the type of the tensor.
-//  4. A sample must draw the same numbers on whichever rank it is. So the first dimension of the
-//     tensor has to count samples (BatchPlace.h), as that of the batch inputs does. If the
-//     preceding ops do not determine this, the pass warns.
+//  4. A sample must draw the same numbers on every rank. The first dimension of the tensor
+//     therefore has to count samples (BatchPlace.h), as the first dimension of batch inputs does.
+//     If the preceding ops do not determine this, the pass warns.
 //  5. Missing arguments with `fsdp.key` are added.
 //
 // Runs after functions are inlined and parameters are marked. O(ops)
@@ -42,7 +42,7 @@ using namespace mlir::fsdp;
 
 static constexpr llvm::StringLiteral dropoutAttr = "fsdp.dropout";
 
-/// Largest number of random elements of a sample, because fsdp.random counts them in `C3`.
+/// Largest number of random elements of a sample that constraint (C3) of fsdp.random allows.
 static constexpr int64_t maxPerSample = int64_t(1) << 33;
 
 namespace {
@@ -262,7 +262,7 @@ void ReadDropoutMarkersPass::replace(func::CallOp call) {
 }
 
 void ReadDropoutMarkersPass::runOnOperation() {
-  // Drop what was found in another module.
+  // Drop the state from another module.
   markers.clear();
   inputs.clear();
   sites.clear();

@@ -11,8 +11,8 @@
 //
 //  - a call of a function without a body whose name is `fsdp.stop_gradient` or begins with
 //    `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that has the attribute
-//    `fsdp.stop_gradient`;
-//  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input;
+//    `fsdp.stop_gradient`.
+//  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input.
 //  - the op itself.
 //
 // The attribute on any other op is an error, because a transformation must have moved it there. If
@@ -148,7 +148,8 @@ LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
 }
 
 void ReadStopMarkersPass::runOnOperation() {
-  markerFunctions.clear(); // of another module
+  // Drop the markers of another module.
+  markerFunctions.clear();
   bool failedAny = false;
   SmallVector<Operation *> markers;
   for (auto func : getOperation().getOps<func::FuncOp>())
@@ -167,7 +168,7 @@ void ReadStopMarkersPass::runOnOperation() {
   if (failedAny)
     return signalPassFailure();
   numMarkers += markers.size();
-  // The declarations of markers have no uses left.
+  // Erase the declarations of markers, which have no uses left.
   for (auto func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
     if (isMarkerFunction(func) && SymbolTable::symbolKnownUseEmpty(func, getOperation()))
       func.erase();

@@ -6,11 +6,10 @@
 //
 // Reports located errors with advice, before another pass can fail on the same op:
 //
-//   first pass         ops of unsupported dialects (torch, stablehlo, tm_tensor, scf, memref);
-//                      random generators with state; more than one block; arguments of dynamic
-//                      shape; used arguments without elements; tensors of more than 2^48
-//                      elements; complex numbers; resources of the wrong size
-//   after folding      results whose shape is still dynamic (option `shapes`)
+// - In the first pass: ops of unsupported dialects (torch, tm_tensor, scf, memref), random
+//   generators with state, several blocks, arguments of dynamic shape, used arguments without
+//   elements, tensors of more than 2^48 elements, complex numbers, and resources of the wrong size.
+// - After folding: results whose shape is still dynamic (option `shapes`).
 //
 // Reports at most eight errors.
 //

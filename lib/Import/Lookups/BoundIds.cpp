@@ -14,9 +14,9 @@
 //
 //  1. The range is valid: nothing to do.
 //  2. The ids depend on one argument without a limit: set the greatest limit that makes the range
-//     valid. The least limit over several lookups remains.
-//  3. The ids are an element of an argument whose limit is too large, or an invalid constant:
-//     error.
+//     valid. If several lookups set a limit, the least one remains.
+//  3. The ids are an element of an argument whose limit is too large, or an invalid constant: emit
+//     an error.
 //  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
 //
 // O(lookups · ops). DropAsserts.cpp handles `tensor.extract` in bodies.
@@ -68,7 +68,7 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
   if (lookup.admits(ranges.getSet(lookup.ids)))
     range = {0, lookup.extent - 1};
   if (range.lo >= 0 && range.hi >= lookup.extent && range.hi - (lookup.extent - 1) < limit) {
-    // Subtract an offset, as in `id + 2`.
+    // Lower the limit by the offset of an index such as `id + 2`.
     limit -= range.hi - (lookup.extent - 1);
     ranges.assume(arg, limit);
     range = ranges.get(lookup.ids);

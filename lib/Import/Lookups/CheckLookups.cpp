@@ -16,7 +16,7 @@
 //  1. Clamp the ids, so that no kernel reads outside the table.
 //  2. Reduce the ids to one i64: 0 if all ids are valid, else an id that is out of range. The
 //     unsigned maximum does not depend on the order of reduction.
-//  3. Return the i64 as a further result. The update skips a step in which it is not 0
+//  3. Return the i64 as a further result. The update skips a step in which this result is not 0
 //     (AddStepBlock.cpp).
 //
 // Targets that a loss ignores are valid and are not clamped. O(ids).

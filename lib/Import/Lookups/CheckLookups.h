@@ -13,7 +13,8 @@
 namespace mlir::fsdp {
 
 /// Adds a result to the function: 0 if all ids of the lookup are in range, else an id that is not.
-/// Returns the clamped ids. `lookup.ids` is a tensor of integers. Builds at `b` and emits a remark.
+/// Returns the clamped ids. `lookup.ids` is a tensor of integers. Builds ops at `b` and emits a
+/// remark.
 Value checkLookup(func::FuncOp func, const RowLookup &lookup, OpBuilder &b);
 
 /// Returns whether result `index` was added by checkLookup().

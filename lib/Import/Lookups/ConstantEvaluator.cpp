@@ -48,7 +48,7 @@ static bool advance(MutableArrayRef<int64_t> point, ArrayRef<int64_t> shape) {
   return false;
 }
 
-/// Copies between `part` and the elements of `whole` at the offsets, `strides` apart.
+/// Copies elements between `part` and the block of `whole` at `offsets` with the given strides.
 static void copyBlock(ConstantTable &whole, ConstantTable &part, ArrayRef<int64_t> offsets,
                       ArrayRef<int64_t> strides, bool toWhole) {
   if (part.elements.empty())

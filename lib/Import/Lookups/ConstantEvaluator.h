@@ -21,9 +21,9 @@ struct ConstantTable {
   std::vector<Scalar> elements;
 };
 
-/// A value of a body as a function of some of the loops.
+/// A value of a body, as a table over the loops on which it depends.
 struct ConstantValue {
-  SmallVector<int64_t> loops; ///< the loops it depends on, in ascending order
+  SmallVector<int64_t> loops; ///< loops on which the value depends, in ascending order
   ConstantTable table;        ///< values over those loops
 };
 

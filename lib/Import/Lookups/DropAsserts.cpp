@@ -145,7 +145,7 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
   IntegerRange range = ranges.get(index);
   if (arguments.size() == 1 && range.lo >= 0 && range.hi >= extent &&
       range.hi - (extent - 1) < limits[0]) {
-    // Subtract an offset, as in `id + 2`.
+    // Lower the limit by the offset of an index such as `id + 2`.
     limits[0] -= range.hi - (extent - 1);
     ranges.assume(arguments[0], limits[0]);
     range = ranges.get(index);

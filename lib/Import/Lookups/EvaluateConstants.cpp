@@ -15,7 +15,8 @@
 //  1. Take every index of a tensor.extract in a generic that is not known to be in range. Find the
 //     last integer values of its computation that depend on constants and loops alone.
 //  2. Compute them over the loops that they depend on (ConstantEvaluator.h).
-//  3. If a computed value has a smaller range, it becomes an input of the generic: a constant.
+//  3. If the computed values have a smaller range than the rules give, they become a constant input
+//     of the generic.
 //
 // Affine functions of loops, and integers whose range suffices, are kept, because later passes read
 // them as positions. Masks remain comparisons.
@@ -70,11 +71,11 @@ static IntegerRange rangeOf(const ConstantTable &table) {
   return range;
 }
 
-/// Collects the last values in the computation of `value` that are constant and whose range is
-/// smaller than the rules give.
+/// Collects the last values in the computation of `value` that are constant and have a smaller
+/// range than the rules give.
 void Finder::find(Value value) {
   while (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(value.getDefiningOp()))
-    // Checks next to the lookup also read the value before the cast.
+    // Look through casts, because checks next to the lookup also read the value before the cast.
     value = value.getDefiningOp()->getOperand(0);
   if (!seen.insert(value.getAsOpaquePointer()).second)
     return;
@@ -115,7 +116,7 @@ void EvaluateConstantsPass::replace(tensor::ExtractOp extract, const Found &foun
     loops.push_back(b.getAffineDimExpr(loop));
   AffineMap map = AffineMap::get(op.getNumLoops(), 0, loops, &getContext());
   Value captured = found.value;
-  // The new input is i64.
+  // The new input is i64, so cast it to index.
   if (type.isIndex()) {
     b.setInsertionPointToStart(op.getBody());
     captured = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
@@ -142,7 +143,8 @@ void EvaluateConstantsPass::runOnOperation() {
         finder.find(index);
     for (const Found &one : finder.found)
       replace(extract, one);
-    // The cache is keyed by address, and a new op may have the address of a rebuilt generic.
+    // Drop the cache: it is keyed by address, and a new op may have the address of a rebuilt
+    // generic.
     if (!finder.found.empty())
       evaluator = ConstantEvaluator();
   }

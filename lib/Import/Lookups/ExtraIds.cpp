@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // PyTorch's losses skip targets with the value `ignore_index = -100`, which is not an id. Exporters
-// write this in one of two forms:
+// express the skipping in one of two forms:
 //
 //   %s = select(%t == -100, 0, %t)         %x = extract %logp[%i, %t]
 //   %x = extract %logp[%i, %s]             %l = select(%t == -100, 0, -%x)
@@ -14,8 +14,8 @@
 //     compared for equality, and the values in `fsdp.extra_ids`.
 //  2. Assume that every element of the argument is the candidate. Accept the candidate if each
 //     cf.assert holds, and each lookup is in range or its result reaches only branches of selects
-//     that are not taken. The index, the selects and the asserts must read the same element, so
-//     that this also holds if only some elements are the candidate.
+//     that are not taken. The index, the selects and the asserts must read the same element. The
+//     conclusion then also holds if only some elements are the candidate.
 //  3. Guard lookups of the second form by a select of the first form.
 //
 // O(candidates x lookups x size of their indices). The runtime rejects a batch with any other value

@@ -37,7 +37,8 @@ private:
     int64_t value;
     IdRanges ranges;
   };
-  /// A lookup whose index `dim` is out of range for an extra id. The model then ignores its result.
+  /// A lookup whose index `dim` is out of range for an extra id. The model then ignores the result
+  /// of the lookup.
   struct Guard {
     tensor::ExtractOp extract;
     unsigned dim;

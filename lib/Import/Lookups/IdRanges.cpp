@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Computes ranges by the rules of IntegerRange.h and caches them. A value that may wrap has the
-// range of its type. A select with a known condition has the range of the chosen branch, so that
-// `select(id < 0, id + V, id)` has the range of id for id in [0, V).
+// range of its type. A select with a known condition has the range of the chosen branch. The range
+// of `select(id < 0, id + V, id)` is therefore that of id if id is in [0, V).
 //
-// The range of a reduction is a fixed point of its body (the index of a maximum). Without a fixed
-// point, it is the initial value plus the number of steps times the range of the term. IdSets.cpp
+// The range of a reduction is a fixed point of its body (the index of a maximum). If none is found,
+// the range is the initial value plus the number of steps times the range of the term. IdSets.cpp
 // computes unions of intervals.
 //
 //===----------------------------------------------------------------------===//

@@ -26,7 +26,7 @@ public:
   /// Returns the interval of a scalar, or of all elements of a tensor.
   IntegerRange get(Value value);
 
-  /// Returns the range as a union of intervals. Labels padded with -100 are in [0, limit) or -100.
+  /// Returns the range as a union of intervals, such as [0, limit) and -100 for padded labels.
   IdSet getSet(Value value);
 
   /// Assumes that every element of an argument is in [0, limit), or in `interval`.

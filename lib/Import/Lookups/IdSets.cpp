@@ -154,7 +154,7 @@ static Point withoutCasts(Point point) {
 }
 
 /// Adds `offset` to each value, saturating at the limits of i64. Does not move a bound at such a
-/// limit, because it means "unbounded".
+/// limit, because such a bound means "unbounded".
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;

@@ -13,8 +13,8 @@
 //   }                                          generic { tensor.extract %r[%i / 2 · W + 7 - %j, %c]
 //   }
 //
-//  1. A position is fixed (a constant), plain (a loop over the whole dimension), or moves. Lookups
-//     with fewer than two moving positions are left to other passes.
+//  1. A position is fixed (a constant), plain (a loop over the whole dimension), or moving (any
+//     other index). Lookups with fewer than two moving positions are left to other passes.
 //  2. A plain position moves if a moving position depends on its loop.
 //  3. Transpose the tensor so that the moving dimensions come first, and collapse them.
 //  4. Compute an index that is affine in the loops in a separate generic. In the body, other passes
@@ -87,7 +87,7 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
         !llvm::is_contained(plain, std::optional<unsigned>(loop.getPosition())))
       plain[dim] = loop.getPosition();
     else if (!isa_and_nonnull<AffineConstantExpr>(expr))
-      // The loop covers a part of the dimension, or indexes two dimensions (a diagonal).
+      // The position moves if the loop covers a part of the dimension or indexes two (a diagonal).
       moves.set(dim);
   }
   if (computed < 2)

@@ -9,8 +9,8 @@
 //     %v = tensor.extract %table[%id, index 1]         ... }
 //     ... }
 //
-//  1. Slice away the dimensions with a constant index. Of the others, the first must have the index
-//     that depends on data; the rest must be loops over whole dimensions.
+//  1. Slice away the dimensions with a constant index. Of the other dimensions, the first must have
+//     an index that depends on data. The rest must be indexed by loops over whole dimensions.
 //  2. Compute an index such as `id + 2` in a generic before the lookup.
 //  3. View tables of rank ≠ 2 as rank 2, and the rows in the original shape.
 //

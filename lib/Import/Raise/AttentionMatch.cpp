@@ -10,14 +10,14 @@
 //   %o = product(%p, %v)
 //
 //  1. Follow the uses of the softmax through views and elementwise ops to the one product that
-//     reads the weights P. From here on, all positions are functions of the parts of its loops
-//     (LoopParts.h).
-//  2. Trace its operand P back to the softmax, through factors (dropout), a select that sets
-//     fully masked rows to 0, and the slice that drops a sink (AttentionSink.cpp).
+//     reads the weights P. From here on, all positions are functions of the parts of the product's
+//     loops (LoopParts.h).
+//  2. Trace the operand P of this product back to the softmax, through factors (dropout), a select
+//     that sets fully masked rows to 0, and the slice that drops a sink (AttentionSink.cpp).
 //  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on a score.
 //  4. Trace Q, K and V back through views, copies and constant factors. A loop part that is in
-//     neither K nor V is part of a row, or a query head of a group. (Grouped heads are a broadcast
-//     of K and V; the trace has removed it.)
+//     neither K nor V is part of a row, or a query head of a group. (The trace has removed the
+//     broadcast of K and V to grouped heads.)
 //
 // If a view splits a loop part, the match restarts with the part split. Each attempt visits every
 // op between the products once.
@@ -34,8 +34,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Upper bound on the loops of an op. The loops of the product with V have numbers from 0, those of
-/// source n from (n + 1) · maxLoops.
+/// Upper bound on the loops of an op. The loops of the product with V have numbers from 0 on. The
+/// loops of product n of Surroundings::sources have numbers from (n + 1) · maxLoops on.
 static constexpr unsigned maxLoops = 64;
 
 namespace {
@@ -79,7 +79,7 @@ private:
   AttentionMatch &m;
   std::optional<Sink> sink;
   Obstacle &obstacle;
-  // Element of the softmax's result. With a sink, its position counts the keys alone.
+  // Element of the softmax's result. With a sink, the position counts the keys alone.
   Point weights;
   Value valueOperand;
 };

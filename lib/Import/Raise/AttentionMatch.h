@@ -20,9 +20,9 @@ struct Obstacle {
 
 /// An extra column of a softmax, besides the scores of the keys (AttentionSink.cpp).
 struct Sink {
-  tensor::ConcatOp concat;      // joins the scores and the sink
-  tensor::ExtractSliceOp slice; // drops the weight of the sink
-  unsigned scores = 0;          // operand of `concat` with the scores
+  tensor::ConcatOp concat;      // op that joins the scores and the sink
+  tensor::ExtractSliceOp slice; // slice that drops the weight of the sink
+  unsigned scores = 0;          // index of the operand of `concat` with the scores
 };
 
 /// A match of g(softmax(f(scale · Q·Kᵀ))) · V, where g multiplies the weights by factors. The match
@@ -41,7 +41,7 @@ struct AttentionMatch {
   Point formula;             // input of the softmax, without the sink
   std::optional<Point> sink; // score of the sink
   Point score;               // element of `scoring` that the formula reads
-  bool hasGuard = false;     // the model selects 0 for rows of -inf
+  bool hasGuard = false;     // whether the model selects 0 for rows of -inf
 
   /// A change of the weights between softmax and product: a factor, a divisor, or a condition that
   /// keeps (drops) a weight. A weight that is not kept becomes 0.
@@ -51,8 +51,9 @@ struct AttentionMatch {
   };
   SmallVector<Factor> factors;
 
-  /// Loop parts, outermost first. All tensors have those of `batch`. Q alone has those of `group`
-  /// (the query heads of a kv head). `depth` is the head dimension of Q and K, `width` that of V.
+  /// Loop parts, outermost first. All tensors have the parts of `batch`. Q alone has the parts of
+  /// `group` (the query heads of a kv head). `depth` is the head dimension of Q and K, and `width`
+  /// is the head dimension of V.
   SmallVector<unsigned> batch, group, rows, keys, depth, width;
 };
 

@@ -11,9 +11,9 @@
 //  1. Matches this chain, with conversions between float types and copies in between. The sink may
 //     come before the scores, and may depend on batch, head and row. AttentionMatch.cpp then treats
 //     the slice and the concat as the identity on the scores.
-//  2. The sink is one more key, Sk, with a row of zeros in K and V: its score is replaced by the
-//     sink, and its row of V adds nothing to the mixture (ScoreFunctions, RaiseAttention.cpp). The
-//     sink is a captured tensor and gets its gradient as such.
+//  2. The sink becomes an additional last key, with rows of zeros in K and V. score_mod yields the
+//     sink as the score of this key, and the zeros in V leave O unchanged (ScoreFunctions.cpp,
+//     RaiseAttention.cpp). The sink is a captured tensor and gets its gradient as such.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 // Follows a tensor and a position back to a constant: through views by the row-major index, through
 // slices by offset and stride, through elementwise ops by computing their bodies at that position.
-// Nothing is computed but the one element, so that tables of any size can be read.
+// Only one element is computed, so that tables of any size can be read.
 //
 //===----------------------------------------------------------------------===//
 

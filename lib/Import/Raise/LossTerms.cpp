@@ -9,8 +9,8 @@
 // Matches a term of a loss in which t is the target of a row:
 //
 //  1. Strip signs, constant factors, `select(t == ignore_index, 0, ..)` and sums over further rows.
-//  2. Match the rest with the log-probability of the target: log_softmax(x) at [row, t], or
-//     logsumexp(x) minus x at [row, t].
+//  2. Match the rest with the log-probability of the target: the element at [row, t]
+//     of log_softmax(x), or of logsumexp(x) minus x.
 //  3. The element at t is read by tensor.extract, or by a sum of products with `t == column`
 //     (one-hot).
 //
@@ -101,7 +101,7 @@ static std::optional<std::pair<Point, Point>> matchPick(const Point &point, Affi
   return std::pair(element, *target);
 }
 
-/// Matches `t == column` where a sum is over the column. Returns t and the column's symbol.
+/// Matches `t == column` in a sum over the column. Returns t and the column's symbol.
 static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &condition) {
   Point p = settle(condition);
   auto cmp = p.op<arith::CmpIOp>();
@@ -294,7 +294,7 @@ private:
   }
 
   Point point;
-  AffineExpr column; // index of the class, a dimension; rows are symbols
+  AffineExpr column; // affine dimension that indexes the classes; rows are symbols
   Loss loss;
   std::optional<Point> ignored;
 };

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Evaluates mask_mod at one b, h, i and j after the other. It may compute with indices and with
-// elements of constant tables, also of tables that elementwise ops make of constants.
+// Evaluates mask_mod at single positions (b, h, i, j). mask_mod may compute with indices and with
+// elements of constant tables, including tables that elementwise ops compute from constants.
 //
 //   ids = [7 7 7 3 3]     j <= i and ids[i] == ids[j]     i = 3:  j = 3 is kept, for any ids
 //
-// Elements of other tensors are not known, but each equals itself: where i = j, `ids[b, i]` and
-// `ids[b, j]` are one element. So a causal mask of packed documents keeps a key in every row. For
-// this, unknown values have numbers, which are equal for equal ops of equal operands.
+// Elements of other tensors are not known, but an element equals itself: if i = j, `ids[b, i]` and
+// `ids[b, j]` are one element. A causal mask of packed documents therefore keeps a key in every
+// row. Unknown values therefore have numbers; equal ops on equal operands get equal numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,22 +28,22 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// An integer, with an index as 64 bits, or a float. Neither: the value is not known, but equals
-/// others with the same `number`, if it has one.
+/// An integer (of 64 bits for an index) or a float. A value that is neither is not known, but
+/// equals other values with the same `number`, if it has a number.
 struct MaskValue {
   std::optional<APInt> integer;
   std::optional<APFloat> real;
   std::optional<unsigned> number = std::nullopt;
 };
 
-/// Evaluates mask_mod at one b, h, i and j after the other.
+/// Evaluates mask_mod at single positions (b, h, i, j).
 class MaskEvaluator {
 public:
   explicit MaskEvaluator(AttentionOp op) : op(op), body(op.getMaskMod().front()) {}
 
   /// Returns the condition, or nothing if it depends on data that is not constant.
   std::optional<bool> evaluate(ArrayRef<int64_t> position);
-  /// Returns whether mask_mod reads index `i` of b, h, i and j.
+  /// Returns whether mask_mod reads argument `i` of (b, h, i, j).
   bool uses(unsigned i) { return !body.getArgument(i).use_empty(); }
 
 private:
@@ -69,7 +69,8 @@ private:
 };
 } // namespace
 
-/// Returns an unknown value with the number of ops like `o`; without one if that is not defined.
+/// Returns an unknown value whose number all equal ops share, or without a number if an operand has
+/// none.
 MaskValue MaskEvaluator::numberUnknown(Operation &o) {
   auto address = [](const void *p) { return reinterpret_cast<uint64_t>(p); };
   std::vector<uint64_t> key{address(o.getName().getAsOpaquePointer()),
@@ -124,8 +125,8 @@ MaskValue MaskEvaluator::compare(Operation &o) {
   return holds ? MaskValue{APInt(1, *holds), {}} : MaskValue();
 }
 
-/// Returns the result of an integer op with two operands; nothing if it is not defined or `o` is
-/// none of the ops known here.
+/// Returns the result of an integer op with two operands; nothing if the result is undefined or the
+/// op is not supported.
 static std::optional<APInt> combine(Operation &o, const APInt &a, const APInt &b) {
   if (a.getBitWidth() != b.getBitWidth())
     return std::nullopt;
@@ -177,7 +178,7 @@ MaskValue MaskEvaluator::compute(Operation &o) {
     Type type = o.getResult(0).getType();
     return {APInt(type.isIndex() ? 64 : type.getIntOrFloatBitWidth(), 0), {}};
   }
-  // One operand may decide a condition of which the other is not known.
+  // One operand may decide a condition whose other operand is not known.
   if (o.getNumOperands() == 2 && o.getResult(0).getType().isInteger(1))
     if (const APInt *known = a ? a : b; known && ((isa<arith::AndIOp>(o) && known->isZero()) ||
                                                   (isa<arith::OrIOp>(o) && !known->isZero())))
@@ -206,7 +207,8 @@ std::optional<bool> MaskEvaluator::evaluate(ArrayRef<int64_t> position) {
   for (auto [argument, at] : llvm::zip(body.getArguments(), position))
     values[argument] = {APInt(64, at), {}};
   for (Operation &o : body.without_terminator()) {
-    MaskValue result = compute(o); // first: it may look up values
+    // Assign to `values` only after compute(), which reads `values`.
+    MaskValue result = compute(o);
     if (!result.integer && !result.real && !result.number)
       result = numberUnknown(o);
     values[o.getResult(0)] = result;
@@ -227,7 +229,7 @@ bool fsdp::keepsKeyInEveryRow(AttentionOp op) {
   for (int64_t b = 0; b < extents[0]; ++b)
     for (int64_t h = 0; h < extents[1]; ++h)
       for (int64_t i = 0, last = 0; i < extents[2]; ++i) {
-        // Try the diagonal, then the key that the last row keeps, then all.
+        // Try the diagonal, then the key that the previous row keeps, then all keys.
         bool found = false;
         for (int64_t n = -2; n < keys && !found; ++n) {
           int64_t j = n == -2 ? std::min(i, keys - 1) : n == -1 ? last : n;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Whether score_mod may yield finite numbers that mask, and what a constant table masks that is
-// added to the scores. MaskEvaluator.cpp tells whether a row keeps a key.
+// Determines whether score_mod may yield finite numbers that mask, and which scores a constant
+// table masks if it is added to them. MaskEvaluator.cpp determines whether a row keeps a key.
 //
 //===----------------------------------------------------------------------===//
 

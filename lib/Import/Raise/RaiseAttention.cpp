@@ -19,10 +19,11 @@
 //     captured operands; narrow floats are widened to the type of the score, f32 or f64.
 //  4. Copy Q, K and V to [batch, heads, length, depth], and O back. Later passes fold these copies
 //     into the producers and the readers where they can. With a sink, append a row of zeros to K
-//     and V: the softmax then has one more score, whose weight adds nothing to O.
+//     and V. The softmax then has one more score, whose weight is multiplied by zeros.
 //
-// A row of -inf is NaN before this pass and 0 after it. A softmax between two products that does
-// not match gets a remark with the reason, and so do exponentials that are no softmax.
+// A row whose scores are all -inf gives NaN before this pass and 0 after it. A remark gives the
+// reason if a softmax between two products does not match. Exponentials between products that are
+// no softmax also get a remark.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,8 +55,8 @@ class Layouts {
 public:
   Layouts(AttentionMatch &m, OpBuilder &b) : m(m), b(b), loc(m.mixing.getLoc()) {}
 
-  /// Copies the tensor of `source` to one dimension per group of loop parts. Repeats it along parts
-  /// on which its position does not depend.
+  /// Copies the tensor of `source` to a tensor with one dimension per group of loop parts. Repeats
+  /// the tensor along parts on which the position of `source` does not depend.
   Value gather(const Point &source, ArrayRef<SmallVector<unsigned>> groups);
   /// Copies `value`, with one dimension per group, to the layout of the product with V.
   Value scatter(Value value, ArrayRef<SmallVector<unsigned>> groups);

@@ -103,7 +103,7 @@ static std::optional<std::pair<Point, Point>> matchQuotient(const Point &root) {
 }
 
 /// Skips conversions and fsdp.stop_gradient ops. Valid only for the maximum of a row, because a
-/// softmax does not depend on that shift.
+/// softmax does not depend on the subtracted maximum.
 static Point settleThroughStops(const Point &from) {
   Point point = settleThroughCasts(from);
   while (auto stop =
@@ -113,7 +113,7 @@ static Point settleThroughStops(const Point &from) {
 }
 
 /// Returns m if `point` is select(|m| is infinite, 0, m), or the same with the opposite condition;
-/// else `point`. (Log-sum-exp of torch and JAX have this guard.) The shift differs from m only
+/// else `point`. (Log-sum-exp of torch and JAX have this guard.) The result differs from m only
 /// where m is infinite.
 static Point withoutGuard(const Point &point) {
   if (!point.op<arith::SelectOp>())

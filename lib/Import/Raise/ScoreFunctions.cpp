@@ -10,19 +10,19 @@
 //
 //   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
 //
-//  1. Walk from the softmax to the product. `select(c, s, low)` and `s + select(c, 0, low)` are
-//     masks, where low is at most -1e4 times the constant factors outside, and so is the addition
-//     of a constant table of 0 and low. `max(s, low)`, also as `select(s > low, s, low)`, is
-//     dropped if only masked scores can be below low. The walk steps over other additions, casts
-//     and positive constant factors.
+//  1. Walk from the softmax to the product. Masks are `select(c, s, low)`, `s + select(c, 0, low)`,
+//     and the addition of a constant table of 0 and low, where low times the constant factors
+//     outside is at most -1e4. `max(s, low)`, also as `select(s > low, s, low)`, is dropped if only
+//     masked scores can be below low. The walk steps over other additions, casts and positive
+//     constant factors.
 //  2. Walk from the product to the softmax. Constant factors next to the product, with nothing but
 //     masks between, are the scale.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
-//  4. A sink is the last key: score_mod yields its score there, and mask_mod keeps it.
+//  4. The sink is the last key. For this key, score_mod yields the sink, and mask_mod is true.
 //
-// A mask with a finite number is accepted only if every row provably keeps a key. In the model a
-// fully masked row is a mean over V: mask_mod would make it 0, and with score_mod its gradient
-// could not be computed from the log-sum-exp.
+// A mask with a finite number is accepted only if every row provably keeps a key. In the model, a
+// fully masked row yields a mean over V. mask_mod would make this row 0. With score_mod, the
+// gradient of the row could not be computed from the log-sum-exp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,7 @@ std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
 }
 
 /// Records a mask if `select` yields its operand `kept` (0 if `kept` is empty) or a constant of at
-/// most `masked` / factor. The op `outer` is then omitted in favour of its operand `rest`.
+/// most `masked` / factor. The operand `rest` of the op `outer` then replaces the op.
 bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor,
                              const Point &outer, unsigned rest) {
   if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
@@ -138,7 +138,7 @@ bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, 
 }
 
 /// Records a mask if `table` is an element of a constant table of 0 and numbers of at most `masked`
-/// / factor. The addition `outer` is then omitted in favour of its operand `rest`.
+/// / factor. The operand `rest` of the addition `outer` then replaces the addition.
 bool ScoreFunctions::addTable(const Point &table, double factor, const Point &outer,
                               unsigned rest) {
   MaskTable kind = table.isTensor() ? classifyTable(table.value, factor) : MaskTable::None;
@@ -150,7 +150,7 @@ bool ScoreFunctions::addTable(const Point &table, double factor, const Point &ou
 }
 
 /// If a point is the maximum of a value with the score and a constant, returns the operand with the
-/// score and the constant. A maximum may be a select by comparison, as torch.max is.
+/// score and the constant. A select with a comparison, such as torch.max, is also a maximum.
 std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Point &point) {
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
     std::optional<unsigned> inner = scoredOperand(point);
@@ -174,7 +174,8 @@ std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Poin
     return constant ? constant == constantOf(b)
                     : a.isTensor() == b.isTensor() && keyOf(a) == keyOf(b);
   };
-  for (unsigned inner : {0, 1}) { // operand of the comparison with the score
+  // `inner` is the operand of the comparison with the score.
+  for (unsigned inner : {0, 1}) {
     // `x > c ? x : c` and `c < x ? x : c` yield x if the condition holds.
     unsigned scored = isGreater == (inner == 0) ? 1 : 2;
     std::optional<double> bound = constantOf(operandOf(condition, 1 - inner));
@@ -207,7 +208,8 @@ void ScoreFunctions::peelMasks() {
     } else if (point.op<arith::AddFOp>()) {
       Point added = settle(other());
       if (!addMask(added, std::nullopt, outside, point, *inner))
-        addTable(added, outside, point, *inner); // or score_mod keeps it
+        // If the addend is no mask, score_mod keeps it.
+        addTable(added, outside, point, *inner);
     } else if (point.op<arith::MulFOp>() || (point.op<arith::DivFOp>() && *inner == 0)) {
       std::optional<double> factor = constantOf(other());
       if (!factor || !(*factor > 0) || !std::isfinite(*factor))
@@ -222,7 +224,7 @@ void ScoreFunctions::peelMasks() {
 }
 
 void ScoreFunctions::peelScale() {
-  SmallVector<std::pair<Point, unsigned>> path; // from the softmax to the product
+  SmallVector<std::pair<Point, unsigned>> path; // ops from the softmax to the product
   Point point = settle(m.formula);
   while (!point.isTensor()) {
     std::optional<unsigned> inner = scoredOperand(point);

@@ -72,7 +72,8 @@ private:
   bool assumeKeys;
   double scale;
   SmallVector<Mask> masks;
-  DenseMap<Key, bool> scored; // cache of holdsScore
+  /// Cache of holdsScore.
+  DenseMap<Key, bool> scored;
   /// Ops that score_mod omits, and the operand that replaces each. `passedFinite` has the ops that
   /// mask with finite numbers.
   DenseMap<Key, unsigned> passed, passedFinite;

@@ -29,7 +29,7 @@ struct Surroundings {
 };
 
 /// Finds the products that read `weights` and those that `scores` depends on, through views,
-/// elementwise ops, slices and joins. `accepts` says what a product is.
+/// elementwise ops, slices and joins. `accepts` returns whether an op is a product.
 Surroundings findSurroundings(Value weights, Value scores,
                               llvm::function_ref<bool(Operation *)> accepts);
 

@@ -107,7 +107,7 @@ Value ScoreFunctions::Writer::part(unsigned part) {
   return f.m.parts.getExtent(part) == 1 ? constantIndex(0) : Value();
 }
 
-/// Returns b, h, i or j if the expression equals it; else null.
+/// Returns the argument b, h, i or j that equals the expression; null if there is none.
 Value ScoreFunctions::Writer::whole(AffineExpr expr) {
   for (auto [dim, parts] : llvm::enumerate(f.indices)) {
     int64_t extent = 1;

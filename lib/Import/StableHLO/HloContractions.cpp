@@ -6,10 +6,10 @@
 //
 // Lowers ops with reduction loops to linalg.generic:
 //
-//   dot_general %a, %b    loops: result dimensions (batch, left, right), contracted dimensions
-//   convolution           loops: result dimensions, window dimensions, input features; the input is
-//                         padded first, and a group of features is a dimension of its own
-//   reduce, reduce_window loops: result dimensions, reduced or window dimensions
+// - dot_general: loops over result dimensions (batch, left, right) and contracted dimensions
+// - convolution: loops over result dimensions, window dimensions and input features. The input is
+//   padded first, and groups of features have a dimension of their own.
+// - reduce, reduce_window: loops over result dimensions, and over reduced or window dimensions
 //
 // Products are summed in the type of the result, from zero. A reduction starts at its init value.
 //
@@ -139,7 +139,7 @@ namespace {
 /// Dimensions and windows of a convolution. The lists have an entry per spatial dimension.
 struct Convolution {
   struct Side {
-    int64_t first, second; ///< batch and feature, or input and output feature
+    int64_t first, second; ///< dimensions of batch and feature, or of input and output feature
     SmallVector<int64_t> spatial;
   };
   Side input, kernel, output;

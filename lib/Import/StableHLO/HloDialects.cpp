@@ -7,12 +7,11 @@
 // The project does not link StableHLO. Two dialects without registered ops read its text, so that
 // the file of `jax.export` needs no other tool:
 //
-//   #stablehlo<comparison_direction LT>                  ->  "LT"
-//   #stablehlo.dot<lhs_contracting_dimensions = [2]>     ->  {lhs_contracting_dimensions =
-//   array<i64: 2>} #stablehlo.conv<[b, f]x[i, o]->[b, f]>               ->  {input_batch_dimension
-//   = 0, ..}
+//   #stablehlo<comparison_direction LT>               ->  "LT"
+//   #stablehlo.dot<lhs_contracting_dimensions = [2]>  ->  {lhs_contracting_dimensions = array<..>}
+//   #stablehlo.conv<[b, f]x[i, o]->[b, f]>            ->  {input_batch_dimension = 0, ..}
 //
-// Not done here: the custom forms of ops (ParseHlo.cpp), meaning (LowerStablehlo.cpp).
+// ParseHlo.cpp parses the custom forms of ops, and LowerStablehlo.cpp lowers the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +31,7 @@ std::optional<Dialect::ParseOpHook> HloDialect::getParseOperationHook(StringRef)
   return ParseOpHook(parseHloOp);
 }
 
-/// Parses the elements of a list behind its opening bracket.
+/// Parses the elements of a list after its opening bracket.
 static FailureOr<Attribute> parseList(AsmParser &parser) {
   SmallVector<Attribute> elements;
   SmallVector<int64_t> integers;
@@ -52,7 +51,7 @@ static FailureOr<Attribute> parseList(AsmParser &parser) {
   return Attribute(b.getArrayAttr(elements));
 }
 
-/// Parses "word>", "word word>" or "key = value, ..>" behind the opening bracket.
+/// Parses "word>", "word word>" or "key = value, ..>" after the opening bracket.
 static FailureOr<Attribute> parseStruct(AsmParser &parser) {
   Builder &b = parser.getBuilder();
   NamedAttrList fields;
@@ -99,8 +98,8 @@ FailureOr<Attribute> fsdp::parseHloValue(AsmParser &parser) {
   return Attribute(b.getStringAttr(word));
 }
 
-/// Parses one of the three lists of a convolution's dimensions. Sets the numbers of the dimensions
-/// that the two letters name, and of the spatial ones in their order.
+/// Parses one of the three lists of a convolution's dimensions. Sets `named` to the numbers of the
+/// dimensions of the two letters, and `spatial` to the numbers of the spatial dimensions in order.
 static ParseResult parseDimensions(AsmParser &parser, ArrayRef<StringRef> letters,
                                    MutableArrayRef<int64_t> named, SmallVector<int64_t> &spatial) {
   SmallVector<std::pair<int64_t, int64_t>> order;

@@ -131,7 +131,7 @@ Value Elementwise::lowerUnaryFloat() {
   return build ? (this->*build)() : Value();
 }
 
-/// Returns the sign of x: x itself where it is zero or NaN.
+/// Returns the sign of x; where x is zero or NaN, returns x.
 Value Elementwise::lowerSign() {
   Value zero = constant(x().getType(), 0);
   Value isOrdinary = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, x(), zero);

@@ -12,7 +12,7 @@
 //
 //  1. Start indices are clamped so that the slice lies within the operand, as the specification
 //     says. Later passes prove the limits of ids and fold the clamp.
-//  2. An update at computed places has no lowering: its derivative would need one as well.
+//  2. An update at computed places has no lowering, because its derivative would need one too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ static LogicalResult checkGather(Operation *op, const GatherNumbers &n) {
     if (llvm::is_contained(removed, static_cast<int64_t>(dim)) && size != 1)
       return op->emitError("expected slice size 1 of dimension ") << dim << ", found " << size;
   }
-  // Offsets take the sizes of the slice, the other dimensions those of the indices.
+  // Offset dimensions have the sizes of the slice, and batch dimensions have those of the indices.
   SmallVector<int64_t> sizes, batch, shape;
   for (int64_t dim = 0; dim < x.getRank(); ++dim)
     if (!llvm::is_contained(removed, dim))
@@ -122,7 +122,7 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
     for (int64_t dim = 0; dim < to.getRank(); ++dim)
       (llvm::is_contained(n.offsetDims, dim) ? offsets : batch)
           .push_back(linalg::IndexOp::create(b, loc, dim));
-    // Place of component `k` of the start vector.
+    // Returns the indices of component `k` of the start vector.
     auto startAt = [&](int64_t k) {
       SmallVector<Value> at(batch);
       if (n.vectorDim < startType.getRank())
@@ -142,7 +142,8 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
         index = batch[startDim - (startDim > n.vectorDim)];
       } else if (!llvm::is_contained(n.collapsed, dim)) {
         Value offset = offsets[nextOffset++];
-        bool isWhole = n.sliceSizes[dim] == from.getDimSize(dim); // then the start is 0
+        // If the slice covers the dimension, the start is 0.
+        bool isWhole = n.sliceSizes[dim] == from.getDimSize(dim);
         index = index && !isWhole ? Value(arith::AddIOp::create(b, loc, index, offset)) : offset;
       } else if (!index) {
         index = arith::ConstantIndexOp::create(b, loc, 0);

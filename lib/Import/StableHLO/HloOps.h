@@ -12,15 +12,16 @@
 
 namespace mlir::fsdp {
 
-/// The values that replace an op; failure behind an error.
+/// The values that replace an op; failure after an emitted error.
 using HloResult = FailureOr<SmallVector<Value>>;
 
 /// Returns the type of an operand or result as a tensor of static shape. LowerStablehlo.cpp has
-/// checked that it is one.
+/// checked that the type is one.
 RankedTensorType tensorOf(Value value);
 
-/// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer);
-/// `missing` if the op has no such attribute. `holder` is null or the dictionary that holds it.
+/// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer).
+/// Returns `missing` if the op has no such attribute. `holder` is null or the dictionary that holds
+/// it.
 SmallVector<int64_t> getInts(Operation *op, StringRef name, ArrayRef<int64_t> missing = {},
                              DictionaryAttr holder = nullptr);
 
@@ -51,11 +52,11 @@ Value buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
                    function_ref<Value(OpBuilder &, Location)> element);
 
 /// Returns the op on `operands`, which are tensors or scalars; a null value if the op is not
-/// elementwise. `result` is the type of the result in the same form.
+/// elementwise. `result` is the type of the result, a tensor or a scalar as well.
 FailureOr<Value> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands, Type result);
 
-/// Lowers the body of a reduction, which holds elementwise ops on tensors of rank 0, on the scalars
-/// `arguments`. Returns the values that the body returns.
+/// Lowers the body of a reduction for the scalars `arguments`. The body holds elementwise ops on
+/// tensors of rank 0. Returns the values that the body returns.
 HloResult lowerBody(OpBuilder &b, Operation *op, ValueRange arguments);
 
 // Lowerings by op. Each expects static shapes and verifies everything else.

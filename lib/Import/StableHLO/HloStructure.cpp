@@ -38,8 +38,8 @@ HloResult fsdp::lowerBroadcast(OpBuilder &b, Operation *op) {
   if (failed(checkCount(op, "broadcast_dimensions", dims.size(), from.getRank())) ||
       failed(checkDims(op, "broadcast_dimensions", dims, to.getRank())))
     return failure();
-  // The dimensions of the operand that are not repeated, in the order of the result.
-  SmallVector<std::pair<int64_t, int64_t>> kept; // in the result, in the operand
+  // Collect the dimensions of the operand that are not repeated, in the order of the result.
+  SmallVector<std::pair<int64_t, int64_t>> kept; // dimensions of the result and the operand
   for (auto [i, dim] : llvm::enumerate(dims)) {
     int64_t size = from.getDimSize(i), target = to.getDimSize(dim);
     if (size != 1 && size != target)
@@ -85,7 +85,7 @@ HloResult fsdp::lowerReshape(OpBuilder &b, Operation *op) {
   if (from.getNumElements() != to.getNumElements() || from.getElementType() != to.getElementType())
     return op->emitError("expected as many elements of the same type, found ")
            << from << " and " << to;
-  // A view that splits or joins neighbours keeps the other dimensions.
+  // A view that splits or joins adjacent dimensions keeps the other dimensions.
   Location loc = op->getLoc();
   if (auto groups = getReassociationIndicesForReshape(from, to))
     return SmallVector<Value>{

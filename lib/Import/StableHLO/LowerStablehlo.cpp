@@ -15,10 +15,10 @@
 //  2. Each op is visited once, in order, and replaced by the values of its lowering. The ops are
 //     not registered, so each lowering verifies the attributes and shapes that it reads.
 //  3. Ops without a lowering stay, and RefuseForeign reports them with advice.
-//  4. The text holds a forward without `stop_gradient` and without rules of differentiation of the
-//     user: JAX does not write them. A warning says so, because the derivative may differ.
+//  4. JAX exports neither `stop_gradient` nor the user's rules of differentiation. A warning says
+//     so, because the derivative may differ.
 //
-// O(ops). Not done here: the forms of the text (ParseHlo.cpp), quantised types, dynamic shapes.
+// O(ops). ParseHlo.cpp parses the text. Quantised types and dynamic shapes are not supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ static bool isHlo(Operation *op) {
   return dialect == "stablehlo" || dialect == "chlo";
 }
 
-/// Replaces a constant. Its values stay as they are in the text.
+/// Replaces a constant. The values stay as they are in the text.
 static HloResult lowerConstant(OpBuilder &b, Operation *op) {
   auto value = dyn_cast_or_null<TypedAttr>(op->getAttr("value"));
   if (!value || value.getType() != op->getResult(0).getType() || !isa<ElementsAttr>(value))
@@ -178,10 +178,11 @@ void LowerStablehloPass::runOnOperation() {
     ops.push_back(op);
     return WalkResult::skip();
   });
-  // Also keeps the verifier from ops of unknown dialects, which RefuseForeign reports with advice.
+  // Preserving all analyses also skips the verifier, which would reject ops of unknown dialects
+  // without advice.
   if (ops.empty())
     return markAllAnalysesPreserved();
-  // From the last select on, so that the whole function is found before its branches.
+  // Begin with the last select, so that erfc as a whole is matched before its branches.
   for (Operation *&op : llvm::reverse(ops))
     if (op->getName().getStringRef() == "stablehlo.select")
       if (Value x = matchErfc(op)) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads the custom form to the op that the generic form has, with the same attribute names:
+// Parses the custom form into the op of the generic form, with the same attribute names:
 //
 //   stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (A, B) -> C
 //   "stablehlo.dot_general"(%a, %b) {dot_dimension_numbers = {lhs_contracting_dimensions = ..}} :
@@ -12,8 +12,8 @@
 //
 //  1. Most ops are a list of items: an operand, a word (LT), "key = value", or the ranges of a
 //     slice. `keys` maps the keys of each op to attribute names.
-//  2. The types are "(A, B) -> C", "A -> B" or "T"; one type stands for all operands and results,
-//     except that select lists its predicate's type first.
+//  2. The types are a function type, or a type "T" for all operands and results. Only select lists
+//     the type of its predicate before that type.
 //  3. constant, reduce, convolution, custom_call and composite have forms of their own.
 //  4. Control flow is refused with advice: its form has regions that no pass reads.
 //
@@ -59,7 +59,7 @@ static StringRef attributeOf(StringRef op, StringRef key) {
   return key;
 }
 
-/// Parses "[0:2, 0:8:2]" behind the bracket to the three attributes of a slice.
+/// Parses "[0:2, 0:8:2]" after the bracket to the three attributes of a slice.
 static ParseResult parseRanges(OpAsmParser &parser, NamedAttrList &attributes) {
   SmallVector<int64_t> starts, limits, strides;
   while (failed(parser.parseOptionalRSquare())) {
@@ -134,7 +134,7 @@ static ParseResult parseItems(OpAsmParser &parser, StringRef op, Items &items,
   }
 }
 
-/// Parses the types behind the colon for `count` operands: of operands and of results.
+/// Parses the types of the operands and results, which follow a colon, for `count` operands.
 static ParseResult parseTypes(OpAsmParser &parser, StringRef op, size_t count,
                               SmallVector<Type> &operands, SmallVector<Type> &results) {
   SMLoc at = parser.getCurrentLocation();
@@ -206,7 +206,7 @@ static void addReducer(OpAsmParser &parser, OperationState &state, OperationName
 }
 
 /// Parses "(%a init: %b), (%c init: %d) applies OP across dimensions = [1] : T", or, in place of
-/// "applies OP", a body behind the types: "reducer(%x: T, %y: T) (%z: T, %w: T) { .. }".
+/// "applies OP", a body after the types: "reducer(%x: T, %y: T) (%z: T, %w: T) { .. }".
 static ParseResult parseReduce(OpAsmParser &parser, OperationState &state) {
   Items items;
   SmallVector<OpAsmParser::UnresolvedOperand> inits;

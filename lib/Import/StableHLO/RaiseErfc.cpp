@@ -11,10 +11,10 @@
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
 //
 //  1. The expansion reads |x|, so each operand of an abs before the select is a candidate for x.
-//  2. Collects the elementwise ops between the candidate and the select. Besides it, only constants
-//     may enter.
-//  3. Evaluates them in f64 at points in [-4, 4], and compares with std::erfc: absolute error
-//     at most 2e-6, which the polynomials of f32 keep and no other function meets.
+//  2. Collects the elementwise ops between the candidate and the select. Apart from the candidate,
+//     the inputs must be constants.
+//  3. Evaluates these ops in f64 at points in [-4, 4], and compares with std::erfc: the absolute
+//     error must be at most 2e-6, as it is for the polynomials of f32 but for no other function.
 //
 // Complexity: O(ops + points x ops) per select; at most `maxOps` ops.
 //
@@ -46,7 +46,7 @@ private:
 
 static constexpr unsigned maxOps = 256, maxDepth = 128;
 
-/// Returns the value of a constant with equal elements, also behind a broadcast or a reshape.
+/// Returns the value of a constant with equal elements, also through a broadcast or a reshape.
 static std::optional<double> constantOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && op->getNumOperands() == 1 &&

@@ -20,8 +20,7 @@ void populateCaptureOperandPatterns(RewritePatternSet &patterns);
 /// Returns an index in a body as an affine function of the loops; null if it depends on data.
 AffineExpr affineIndex(Value index);
 
-/// Rebuilds `op` with one more input, whose block argument replaces `captured`
-/// in the body.
+/// Rebuilds `op` with one more input, whose block argument replaces `captured` in the body.
 void addInput(linalg::GenericOp op, Value input, AffineMap map, Value captured,
               RewriterBase &rewriter);
 

@@ -32,7 +32,7 @@ void LoopParts::split(unsigned part, int64_t inner) {
       parts.insert(at + 1, fresh);
 }
 
-/// Appends the terms of factor · expr. Returns false if it is not a linear combination of parts.
+/// Appends the terms of factor · expr. Returns false if `expr` is no linear combination of parts.
 static bool collect(AffineExpr expr, int64_t factor, SmallVectorImpl<LoopParts::Term> &terms) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return constant.getValue() == 0;

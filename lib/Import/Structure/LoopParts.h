@@ -40,8 +40,8 @@ public:
     unsigned part;
     int64_t stride;
   };
-  /// Returns the terms of a coordinate, largest stride first. Returns nothing unless it is a sum of
-  /// parts that takes each value of [0, extent) once.
+  /// Returns the terms of a coordinate, largest stride first. Returns nothing unless the coordinate
+  /// is a sum of parts that takes each value of [0, extent) once.
   std::optional<SmallVector<Term>> termsOf(AffineExpr coordinate, int64_t extent) const;
 
   struct Split {

@@ -230,8 +230,8 @@ struct ClampToExtremes : OpRewritePattern<math::ClampFOp> {
   }
 };
 
-/// Power with a constant exponent of 1, 2, 3, 0.5 or -0.5 -> x, products, sqrt or rsqrt. Products
-/// are correct for negative x and cheap to differentiate.
+/// Power with a constant exponent of 1, 2, 3, 0.5 or -0.5 -> x, products, sqrt or rsqrt.
+/// Products are correct for negative x and cheap to differentiate.
 template <typename PowOp>
 struct SmallPower : OpRewritePattern<PowOp> {
   using OpRewritePattern<PowOp>::OpRewritePattern;

@@ -207,14 +207,14 @@ std::optional<Reduction> fsdp::matchReduction(const Point &point, Reduction::Kin
     return std::nullopt;
   }
   Reduction reduction{kind, {}, {}, op};
-  // The reductions of one formula need different symbols.
+  // All reductions have different symbols, because those of one formula need different ones.
   static std::atomic<unsigned> nextSymbol{0};
   for (auto [loop, iterator] : llvm::zip_equal(*loops, op.getIteratorTypesArray())) {
     if (loop)
       continue;
     if (iterator != utils::IteratorType::reduction)
       return std::nullopt;
-    loop = getAffineSymbolExpr(nextSymbol++ % 4096, op.getContext());
+    loop = getAffineSymbolExpr(nextSymbol++, op.getContext());
     reduction.symbols.push_back(loop);
   }
   reduction.term = {term, *loops};

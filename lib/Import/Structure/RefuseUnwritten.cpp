@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A tensor.empty has no values; in the arena it holds bytes that an earlier kernel left. An op that
-// reads one has an undefined result.
+// reads such a tensor has an undefined result.
 //
 //   %e = tensor.empty() : tensor<7x11xf32>
 //   %h = linalg.matmul ins(%x, %w) outs(%e)      reads %e: error, needs linalg.fill
@@ -144,7 +144,7 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
   if (isa<tensor::InsertSliceOp, tensor::InsertOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
           tensor::ReshapeOp, tensor::CastOp, tensor::ExtractSliceOp, tensor::PadOp,
           tensor::ConcatOp, tensor::DimOp>(op))
-    // The ops that read the result are checked.
+    // The ops that read the result are checked instead.
     return success();
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
@@ -167,7 +167,8 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
 }
 
 void RefuseUnwrittenPass::runOnOperation() {
-  unwritten = {}; // the values of another function may be freed
+  // Drop the values of another function, which may be freed.
+  unwritten = {};
   unsigned refused = 0;
   getOperation().walk([&](Operation *op) {
     if (failed(check(op)) && ++refused == 8)

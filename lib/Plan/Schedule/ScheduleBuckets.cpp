@@ -21,8 +21,8 @@
 // 4. A transfer pays no latency if it starts directly after another transfer of its kind, in a
 //    bucket or because a kernel needs both.
 //
-// A launch is done when all its transfers are done. O(collectives²). Gathers with a given prefetch
-// depth do not join, so that the depth is kept.
+// A launch is done when all its transfers are done. O(collectives²). If the options give a prefetch
+// depth for gathers, no gather joins another, because a joined gather would start too early.
 //
 //===----------------------------------------------------------------------===//
 

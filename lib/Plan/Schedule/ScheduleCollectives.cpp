@@ -12,9 +12,10 @@
 // 1. For each block of each program, find the dependences (Analysis/CommandGraph.cpp) and the bytes
 //    alive at each command.
 // 2. Place the starts and waits of collectives, and of copies between the arenas of device and host
-//    (ScheduleSolver.cpp). Do so for several factors by which transfers take longer than estimated.
-//    Simulate each schedule (Analysis/Timeline.cpp) with links at half their speed, so that it also
-//    works if estimates are inaccurate. Keep the first schedule that no other beats by 0.5 %.
+//    (ScheduleSolver.cpp). Repeat this for several factors by which transfers take longer than
+//    estimated. Simulate each schedule (Analysis/Timeline.cpp) with links at half their speed, so
+//    that the chosen schedule also works if estimates are inaccurate. Keep the first schedule that
+//    no other beats by 0.5 %.
 // 3. If the packed arena exceeds the limit, but the arena of the original order does not, lower the
 //    limit by the excess and repeat, a few times. If no attempt fits, keep the original order and
 //    wait for each transfer directly after its start.
@@ -78,8 +79,8 @@ struct Times {
     bound = turns * solver.getLowerBound();
   }
 
-  /// Corrects the times of the block around a loop. So far, they count the scheduled time of the
-  /// loop as compute.
+  /// Corrects the times of the block around a loop. So far, these times count the scheduled time of
+  /// the loop as compute.
   void refine(const Times &loop) {
     compute += loop.compute - loop.scheduled;
     unscheduled += loop.unscheduled - loop.scheduled;

@@ -9,16 +9,16 @@
 // needed. Copies between the arenas are late if a command waits for their data, and early if they
 // free their source.
 //
-// 1. Place early transfers, always next the transfer that can start first. A transfer begins when
-//    its source is complete and the previous transfer on its channel is done. Its wait is at the
-//    first slot after its end.
+// 1. Place early transfers one by one, each time the one that can start first. A transfer begins
+//    when its source is complete and the previous transfer on its channel is done. Its wait is at
+//    the first slot after its end.
 // 2. Place late transfers in reverse order of need. A transfer ends at the end of its window, or
 //    where the next transfer on its channel begins, and starts at the last slot that is early
 //    enough. A transfer that nothing in the block reads ends as early as possible.
 // 3. Do not extend a transfer over a slot where memory would exceed the limit, or further ahead
-//    than the prefetch depth. For a file, only the data of the next launch is read, and that of the
-//    previous launch written, during a launch. Collectives that may start as one launch are made
-//    adjacent (ScheduleBuckets.cpp).
+//    than the prefetch depth. During a launch, only the data of the next launch is read from a
+//    file, and only the data of the previous launch is written to it. Collectives that may start as
+//    one launch are made adjacent (ScheduleBuckets.cpp).
 // 4. In a slot, ready transfers start before the waits. A transfer that needs the result of another
 //    transfer starts after the wait for it.
 //
@@ -122,8 +122,8 @@ ScheduleSolver::Transfer *ScheduleSolver::findNextEarly() {
   return next;
 }
 
-/// Limits the wait of a copy to a file. It ends before the next launch has written its data, so
-/// that the data of at most one launch is in flight.
+/// Limits the wait of a copy to a file. The copy ends before the next launch has written its data,
+/// so that the data of at most one launch is in flight.
 unsigned ScheduleSolver::limitByFile(const Transfer &transfer, unsigned latest) const {
   if (transfer.channel != toFileChannel)
     return latest;

@@ -61,8 +61,8 @@ private:
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
     unsigned start = 0, wait = 0; ///< slots: slot k is before fixed command k
-    bool joins = false;           ///< joins the launch that starts directly before it
-    unsigned bucket = none;       ///< the first transfer of its launch
+    bool joins = false;           ///< whether it joins the launch directly before it
+    unsigned bucket = none;       ///< index of the first transfer of its launch
     llvm::StringRef limit;
   };
   using Event = ScheduleEvent;
@@ -93,7 +93,7 @@ private:
   llvm::SmallVector<llvm::SmallVector<Event>> orderEvents() const;
 
   const ScheduleProblem &problem;
-  llvm::SmallVector<Transfer> transfers; ///< in the order of their channels
+  llvm::SmallVector<Transfer> transfers; ///< transfers, sorted by channel
   llvm::SmallVector<int64_t> extra;      ///< by slot: bytes that moved transfers add
 };
 

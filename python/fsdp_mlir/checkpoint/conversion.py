@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Converts a checkpoint to another format, in pieces, so that no whole tensor is in memory.
 
-A DCP tensor in several chunks is an exception. The result gets its name when it is complete.
+Only a DCP tensor that is stored in several chunks is read whole. The result gets its name when it
+is complete.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -
     """Returns {name: new name} of the tensors that stay.
 
     A rule maps a name to its new name, or to None to omit the tensor. A rule from "a.*" to "b.*"
-    replaces the beginning of names. A rule for a whole name precedes prefixes; then the longest
-    prefix applies. Raises CheckpointError if a rule matches no tensor or two tensors get one name.
+    replaces the beginning of names. A rule for a whole name has precedence over prefixes; of
+    several prefixes, the longest applies. Raises CheckpointError if a rule matches no tensor or two
+    tensors get one name.
     """
     names = list(names)
     prefixes = sorted((rule for rule in rules if rule.endswith("*")), key=len, reverse=True)
@@ -72,9 +74,9 @@ def convert(source: str | os.PathLike | Source, target: str | os.PathLike, to: s
             rename: Mapping[str, str | None] | None = None, verify: bool = True) -> list[Entry]:
     """Writes a checkpoint in another format and returns its tensors.
 
-    ``to``: safetensors, sharded or dcp; by default safetensors if ``target`` ends in it, else
-    sharded. ``dtype``: f32, bf16 or f16 for all f64, f32, bf16 and f16 tensors. ``rename``: see
-    ``renamed``. ``verify``: first read and check the whole source. Raises CheckpointError.
+    ``to``: safetensors, sharded or dcp; by default safetensors if ``target`` ends in .safetensors,
+    else sharded. ``dtype``: f32, bf16 or f16 for all f64, f32, bf16 and f16 tensors. ``rename``:
+    see ``renamed``. ``verify``: first read and check the whole source. Raises CheckpointError.
     """
     target = pathlib.Path(target)
     if not isinstance(source, Source):

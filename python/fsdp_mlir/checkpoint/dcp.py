@@ -43,7 +43,7 @@ def _size(value: object) -> tuple[int, ...] | None:
 
 
 class DcpSource(Source):
-    """A folder of DCP."""
+    """An open DCP checkpoint, which is a folder."""
 
     format = "PyTorch DCP"
 
@@ -147,7 +147,8 @@ class DcpSource(Source):
         if len(chunks) == 1:
             values = self._read(entry, *chunks[0])[1].array()
         else:
-            for offsets, sizes in chunks:  # damage is found before memory is allocated
+            # Checks all chunks before memory is allocated.
+            for offsets, sizes in chunks:
                 self._read(entry, offsets, sizes)
             values = np.empty(entry.shape, f"u{ITEM_SIZES[entry.dtype]}")
             for offsets, sizes in chunks:

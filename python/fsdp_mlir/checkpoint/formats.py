@@ -62,7 +62,7 @@ class Source:
         raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
-        """Yields errors of the values and of the set of tensors. Reads everything."""
+        """Yields errors in the values and in the set of tensors. Reads the whole checkpoint."""
         yield from ()
 
     def warnings(self) -> Iterator[str]:
@@ -101,7 +101,8 @@ def read_bytes(path: pathlib.Path) -> bytes:
 
 
 def beside(path: pathlib.Path, name: object) -> pathlib.Path:
-    """Returns the path of a file in an index. Raises CheckpointError unless a plain name."""
+    """Returns the path of the file ``name`` beside ``path``. Raises CheckpointError unless ``name``
+    is a plain file name."""
     if not isinstance(name, str) or not name or "\0" in name or name == ".." or \
             pathlib.PurePath(name).name != name:
         found = ascii(name) if isinstance(name, str) else type(name).__name__

@@ -139,7 +139,8 @@ Pieces = Callable[[Entry], Iterable[np.ndarray]]
 
 def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
                metadata: dict[str, str]) -> None:
-    """Writes a .safetensors file. Large elements come first, so that all are aligned."""
+    """Writes a .safetensors file. Tensors with larger elements come first, so that every tensor is
+    aligned."""
     entries = sorted(entries, key=lambda entry: -ITEM_SIZES[entry.dtype])
     header: dict = {"__metadata__": metadata}
     offset = 0

@@ -54,7 +54,8 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class _Machine:
-    """The stack and the memory of an unpickler. It records calls as data and does not make them."""
+    """The stack and the memory of an unpickler. It records calls as data instead of executing
+    them."""
 
     def __init__(self, names: Collection[str]):
         self.names, self.stack, self.memory = names, [], {}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Saves of fsdp-run and Run.save: the parameters by name, put together from the ranks' pieces.
 
-docs/how-to/save-and-resume.md describes the files. The values of a parameter are those of its
-master where there is one, as fsdp-run --export writes them.
+docs/how-to/save-and-resume.md describes the files. If a parameter has a master, its values are
+those of the master, as in fsdp-run --export.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
 
 
 def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list[Any]:
-    """Returns members of an object of the index. Raises CheckpointError for other types."""
+    """Returns the members ``kinds`` of an object. Raises CheckpointError if a type differs."""
     values = []
     for name, kind in kinds.items():
         value = found.get(name) if isinstance(found, dict) else None
@@ -47,7 +47,7 @@ def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list
 
 
 class SaveSource(Source):
-    """A save, or the newest one of a folder of saves."""
+    """A save, or the newest save of a folder of saves."""
 
     format = "save of fsdp-run"
 
@@ -66,7 +66,7 @@ class SaveSource(Source):
         self._states: dict[tuple[int, str], tuple[str, str, int, list[int]]] = {}
         for state in states:
             self._state(state, len(units))
-        # Of each parameter: its state, and the offset of its elements in the flat buffer.
+        # Maps a parameter to its state, and to the offset of its elements in the flat buffer.
         self._places: dict[str, tuple[tuple[int, str], int]] = {}
         for number, unit in enumerate(units):
             for param in unit["params"]:

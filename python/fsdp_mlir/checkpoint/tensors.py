@@ -21,11 +21,11 @@ PIECE_BYTES = 16 << 20  # a multiple of all item sizes
 
 
 class CheckpointError(FsdpError, ValueError):
-    """A checkpoint is damaged, of an unknown format, or cannot be converted as asked."""
+    """A checkpoint is damaged, of an unknown format, or cannot be converted as requested."""
 
 
 class UsageError(CheckpointError):
-    """A path or a rule of the caller does not fit."""
+    """The caller gave an invalid path or an invalid rename rule."""
 
 
 @dataclasses.dataclass(frozen=True)

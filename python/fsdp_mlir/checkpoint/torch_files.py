@@ -133,7 +133,8 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """A file object for the bytes appended to a file, which counts offsets from its end."""
+    """A file object for bytes appended to a file. Offset 0 is the position at which it was
+    created."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()

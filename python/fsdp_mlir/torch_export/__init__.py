@@ -5,9 +5,9 @@
 1. Names, aliases and frozen parameters are read from the module before tracing.
 2. ``torch.export`` traces loss(module, *batch). The module is called through ``functional_call``, so
    that parameters stay inputs.
-3. Gradients that stop and dropout become marker ops (markers.py).
-4. Decompositions (decompositions.py, windows.py, routing.py). Complex numbers become pairs
-   (complex_numbers.py). What depends on no input is computed (fold.py).
+3. Stopped gradients and dropout become marker ops (markers.py).
+4. Ops are decomposed (decompositions.py, windows.py, routing.py). Complex numbers become pairs
+   (complex_numbers.py). Values that depend on no input are computed (fold.py).
 5. torch-mlir's importer and pipelines, from the package iree-base-compiler, lower to linalg.
 6. Markers become calls, and arguments get ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
 """
@@ -43,7 +43,7 @@ Loss = Callable[..., torch.Tensor]
 
 
 class _Traced(torch.nn.Module):
-    """loss(module, *batch) as a module without parameters: they are arguments of ``forward``."""
+    """loss(module, *batch) as a module without parameters: these are arguments of ``forward``."""
 
     def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
         super().__init__()
@@ -120,7 +120,7 @@ def _argument_names(loss: Loss, number: int) -> list[str]:
 
 
 def _roles(names: Sequence[str]) -> list[str]:
-    """Returns the names with those that the runtime uses for tokens and targets."""
+    """Returns the names, in which the runtime's names replace known names of tokens and targets."""
     known = {"input_ids": "tokens", "labels": "targets"}
     renamed = [known.get(name, name) for name in names]
     return renamed if len(set(renamed)) == len(renamed) else list(names)
@@ -311,8 +311,9 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
     reason = re.sub(r".*?error: ", "", re.sub(r"^.*\)\): ", "", text))
     reason = re.sub(r"^callsite\(.*\): ", "", reason)
     what = op[0].strip("'") if op else "an op"
-    if what == "torch.operator" and file:  # torch-mlir's name of each op that it does not know
-        # Core ops have a lowering.
+    if what == "torch.operator" and file:
+        # The name is that of each op unknown to torch-mlir. It knows core ops, so the cause is
+        # another op at this line.
         at = {str(node.target) for node in program.graph.nodes
               if "::" in str(getattr(node.target, "_name", "")) and place(node) == (file, line)
               and torch.Tag.core not in node.target.tags}

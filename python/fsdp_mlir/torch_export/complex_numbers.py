@@ -30,7 +30,7 @@ from .source import place
 aten = torch.ops.aten
 _REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
          torch.complex128: torch.float64}
-# Ops whose parts are the op of the parts. Real operands are indices.
+# Ops that are applied to each part separately. Their real operands are indices.
 _OF_EACH_PART = {
     aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
     aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default,
@@ -72,7 +72,7 @@ class _Rewriter:
         return insert(self.node, target, *arguments, **keywords)
 
     def full(self, number: float):
-        """Returns a part of one value for the node that is rewritten."""
+        """Returns a part of the node that is rewritten, with all elements equal to ``number``."""
         value = _values(self.node)[0]
         dtype = _REAL[value.dtype]
         with self.graph.inserting_before(self.node):
@@ -83,7 +83,7 @@ class _Rewriter:
         return made
 
     def pair(self, x):
-        """Returns (real, imaginary) of an operand; None for a part of zeros."""
+        """Returns (real, imaginary) of an operand. None stands for a part of zeros."""
         if isinstance(x, torch.fx.Node):
             return self.parts.get(x, (x, None))
         return (x.real or None, x.imag or None) if isinstance(x, complex) else (x, None)
@@ -102,7 +102,7 @@ class _Rewriter:
         return self.call(op, a, b)
 
     def multiply(self, op, a, b):
-        """Returns the product of two pairs; None where a part is zero."""
+        """Returns the product of two pairs. None stands for a part of zeros."""
         times = lambda x, y: None if x is None or y is None else self.call(op, x, y)
         return (self.add(aten.sub.Tensor, times(a[0], b[0]), times(a[1], b[1])),
                 self.add(aten.add.Tensor, times(a[0], b[1]), times(a[1], b[0])))
@@ -153,7 +153,8 @@ class _Rewriter:
             self.module.register_buffer(f"_{part}_{name}", values.contiguous().clone())
             with self.graph.inserting_before(first):
                 constant = self.graph.get_attr(f"_{part}_{name}")
-                # FxImporter takes a get_attr as a plain argument of one user: a clone is that user.
+                # FxImporter treats a get_attr as a plain argument with one user; the clone is that
+                # user.
                 clone = self.graph.call_function(aten.clone.default, (constant,))
             made = self.node.meta["val"]
             constant.meta = {"val": made.new_empty(made.shape, dtype=_REAL[made.dtype])}
@@ -170,13 +171,13 @@ class _Rewriter:
         return tuple(found)
 
     def mixed(self, operands: list, make):
-        """Returns the parts of an op some of whose operands are real: their imaginary part is zero."""
+        """Returns the parts of an op with some real operands, whose imaginary part is zero."""
         pairs = [self.pair(x) for x in operands]
         zero = lambda like: self.call(aten.full_like.default, like, 0.0, pin_memory=False)
         return tuple(make([zero(p[0]) if p[i] is None else p[i] for p in pairs]) for i in (0, 1))
 
     def filled(self):
-        """Returns the parts of a tensor of one value."""
+        """Returns the parts of a tensor whose elements are all equal."""
         value = complex(self.node.args[_FILLED[self.node.target]])
         return (value.real or None, value.imag or None)
 
@@ -224,7 +225,8 @@ class _Rewriter:
         raise self.refuse()
 
     def complete(self, found):
-        """Returns parts of the shape and type of the complex node."""
+        """Returns the parts ``found`` as nodes, expanded and cast to the shape and type of the
+        complex node."""
         wanted = [(v.shape, _REAL[v.dtype]) for v in _values(self.node)]
         made = []
         for part in found:
@@ -241,7 +243,7 @@ class _Rewriter:
         return tuple(made)
 
     def read(self):
-        """Returns the real node for a node that reads complex ones."""
+        """Returns the real node that replaces a node with a complex operand and a real result."""
         node, source = self.node, self.node.args[0]
         pair = self.parts.get(source) if isinstance(source, torch.fx.Node) else None
         if pair is None:

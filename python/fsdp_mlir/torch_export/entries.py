@@ -16,7 +16,8 @@ ENTRIES: list[tuple[str, str, Callable]] = []
 
 
 def entry(name: str, reason: str):
-    """Registers a decomposition of the overload ``aten.<name>``, or of a name with a namespace."""
+    """Registers a decomposition of the overload ``aten.<name>``; ``name`` may have another
+    namespace."""
 
     def register(function):
         ENTRIES.append((name, reason, function))

@@ -128,7 +128,8 @@ class _Folder:
             if (not isinstance(value, torch.Tensor) or value.numel() == 0
                     or node.target == aten.full.default):
                 continue
-            # Integers also inside of what is known, such as ids of documents if there is one.
+            # Integers without other users are folded too, such as document ids of a single
+            # document.
             if ((users or not value.is_floating_point())
                     and bool((value == value.flatten()[0]).all())):
                 self._as_full(node, value)

@@ -144,7 +144,7 @@ def _inline_region(module, graph, node, depends) -> int:
 
 
 def mark_padding(program) -> int:
-    """Stops the gradient of rows that ``padding_idx`` of an embedding names.
+    """Stops the gradient of the row that ``padding_idx`` of an embedding names.
 
     torch computes with such a row but gives it no gradient; the lowering to MLIR loses this rule.
     Returns the number of changed embeddings. Raises ExportError for gradients that are scaled by

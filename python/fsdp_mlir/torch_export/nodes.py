@@ -8,7 +8,8 @@ import torch
 
 
 def insert(before, target, *arguments, **keywords):
-    """Inserts an op before a node. Its place is that of the node, its value that of fake tensors."""
+    """Inserts an op before a node, with the node's source location. Computes its value on fake
+    tensors."""
     value = lambda x: torch.fx.node.map_arg(x, lambda n: n.meta["val"])
     with before.graph.inserting_before(before):
         made = before.graph.call_function(target, arguments, keywords)
@@ -18,6 +19,6 @@ def insert(before, target, *arguments, **keywords):
 
 
 def given(node) -> dict:
-    """Returns the arguments of an op that a node gives, by name."""
+    """Returns, by name, the arguments that a node passes to its op."""
     names = [argument.name for argument in node.target._schema.arguments]
     return {**dict(zip(names, node.args)), **node.kwargs}

@@ -1,11 +1,11 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Divides recurrent ops of several layers where there is dropout between the layers.
+"""Divides recurrent ops of several layers that have dropout between the layers.
 
     lstm(x, 3 layers, dropout=p)  ->  lstm(dropout(lstm(dropout(lstm(x), p)), p))
 
-Each op has one layer, in both directions if there are two. The state after the last step is that of
-all layers, one behind the other.
+Each op has one layer, in both directions if there are two. The final states of all layers are
+concatenated in the order of the layers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decompositions of ops that sort, count and move elements to computed places.
+"""Decompositions of ops that sort, count and move elements to computed positions.
 
-torch-mlir lowers them to sorts, scans and scatters of a dialect of its own. Here they are comparisons
-of all pairs of elements and places, which have static shapes, and derivatives. A place is an argmax,
-so that the compiler knows its range. The cost is n * n for n elements; sort refuses many.
+torch-mlir lowers these ops to sorts, scans and scatters of its own dialect. The decompositions
+compare all pairs of elements and positions, so they have static shapes and derivatives. A position
+is an argmax, so that the compiler knows its range. n elements take n * n comparisons, so sort
+refuses more than _MOST_SORTED.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
     for _ in range(k):
         rest = torch.where(free, x, float("-inf"))
         best = rest.amax(-1, keepdim=True)
-        index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)  # also if all are -inf
+        # Finds an index even if all free elements are -inf.
+        index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)
         chosen = at == index
         values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
         indices.append(index)
@@ -36,7 +38,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
 
 
 def _key(x):
-    """Returns what orders like ``x``, with NaN at the end, as torch has it."""
+    """Returns keys that order the elements of ``x`` with NaN last, as torch does."""
     if x.dtype == torch.bool:
         return x.to(torch.int64)
     return torch.where(x.isnan(), float("inf"), x) if x.is_floating_point() else x
@@ -73,7 +75,8 @@ def histc(x, bins=100, min=0, max=0):
     x = x.flatten()
     low, high = (x.amin(), x.amax()) if min == max else (min, max)
     width = high - low
-    if min == max:  # of equal elements a range of 2
+    # As in torch, the range of equal elements has width 2.
+    if min == max:
         low, width = torch.where(width == 0, low - 1, low), torch.where(width == 0, 2, width)
     inside = (x >= low) & (x <= low + width if min == max else x <= max)
     place = torch.where(inside, (x - low) * bins / width, 0).to(torch.int64).clamp(max=bins - 1)
@@ -82,10 +85,11 @@ def histc(x, bins=100, min=0, max=0):
 
 
 def _hits(x, dim, index):
-    """Returns where elements of ``index`` name places of a dim of ``x``: that dim is the last one.
+    """Returns a mask that is true where an element of ``index`` equals a position along a dim of
+    ``x``.
 
-    The dim before it counts elements; other dims have the extents of ``x``, and no hits beyond those
-    of ``index``.
+    The last dim of the mask is that dim; the dim before it counts elements of ``index``. Other dims
+    have the extents of ``x``, and the mask is false beyond the extents of ``index``.
     """
     dim %= x.dim()
     hit = index.movedim(dim, -1).unsqueeze(-1) == torch.arange(x.shape[dim], device=x.device)
@@ -105,7 +109,8 @@ def scatter_value(x, dim, index, value):
 
 
 def _scattered(x, dim, index, src):
-    """Returns the sums of the elements of ``src`` at each place, and whether there are any."""
+    """Returns for each position the sum of the elements of ``src`` moved to it, and whether there
+    are any."""
     hit = _hits(x, dim, index)
     src = src[tuple(map(slice, index.shape))].movedim(dim, -1)
     src = _grow(src, hit.shape[:-2]).unsqueeze(-1)

@@ -4,9 +4,9 @@
 
 These ops are linear, and separable over the dims.
 
-- Where windows vary (interpolation, uneven pools), a dim is a product with a matrix, which depends on
-  the extents alone.
-- Where windows are even (pools), a dim is a mean of a part of its own.
+- If windows vary (interpolation, uneven pools), the values along a dim are multiplied by a matrix
+  that depends only on the extents.
+- If windows are even (pools), a dim is split in two, and the mean over the second is taken.
 - A fold adds blocks, each padded to the extent of the result.
 """
 
@@ -18,7 +18,7 @@ from .entries import entry
 
 
 def _places(n: int, size: int, align: bool, scale: float | None, device) -> torch.Tensor:
-    """Returns where the elements of an interpolated dim of ``size`` lie in one of ``n``, as torch."""
+    """Returns the positions in a dim of ``n`` from which torch interpolates ``size`` elements."""
     at = torch.arange(size, device=device, dtype=torch.float32)
     if align:
         return at * ((n - 1) / (size - 1) if size > 1 else 0.0)
@@ -145,9 +145,10 @@ def adaptive_max_pool2d(x, output_size):
 
 
 def _add_windows(x, dim: int, size: int, dilation: int, padding: int, stride: int):
-    """Adds windows into a dim: element (k, i) of dims (dim, dim + 1) to k dilation + i stride - padding.
+    """Adds element (k, i) of dims (dim, dim + 1) to position k dilation + i stride - padding of a
+    dim.
 
-    Returns a tensor in which one dim of extent ``size`` takes the place of the two.
+    Returns a tensor with this dim, of extent ``size``, instead of the two dims.
     """
     kernel, count = x.shape[dim], x.shape[dim + 1]
     total = None

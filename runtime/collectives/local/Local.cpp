@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Allocates the ranks' slots and events on the heap.
+// Implements Local.h. The slots and events of ranks are on the heap.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Backend 'local': all ranks are threads of this process and share its memory.
+// Implements the backend 'local': all ranks are threads of this process and share its memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,12 @@ namespace fsdprt {
 class LocalCommunicator final : public PeerMemory {
 public:
   LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// Creates the communicator of a group that other ranks wait for. Heartbeats go to `watchdog`.
+  /// Creates a communicator that reports progress to `watchdog`, a result of Watchdog::alone().
   LocalCommunicator(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
 
   const char *name() const override { return "local"; }
   uint32_t processes() const override { return 1; }
-  // Slots hold addresses, so there is nothing to register.
+  /// Does nothing, because slots of threads contain addresses.
   void registerArena(uint32_t, const ArenaMemory &) override {}
   void connect() override;
 

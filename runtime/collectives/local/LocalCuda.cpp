@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A stream waits only for events that are already recorded, because a collective is enqueued only
-// after all members of its group have started it. So waits for events cannot form a cycle, whatever
-// the order in which groups are enqueued.
+// A collective is enqueued only after all members of its group have started it. Streams therefore
+// wait only for events that are already recorded, and these waits cannot form a cycle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +120,8 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
-/// Enqueues the second half of an all-reduce: copies of the segments that the other members summed.
+/// Enqueues the second half of an all-reduce: copies of the segments that other members have
+/// summed.
 void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -138,7 +138,7 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues a collective on the streams of all its members. All members must have started it.
+/// Enqueues a collective on the streams of all its members, which must all have started it.
 void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, anyMember);

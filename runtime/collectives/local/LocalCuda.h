@@ -5,17 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks are threads of one process. Their arenas are in the memory of one GPU, or of several GPUs
-// with peer access. Collectives do not copy through the host, and no thread waits for a GPU. The
-// last rank that starts a collective enqueues it on the gather or reduce streams of all members.
-// These streams first wait for each member's mark, which the member set on its compute stream at
-// start():
+// with peer access. Collectives do not copy through the host, and no thread waits for a GPU. Each
+// member of a collective records a mark on its compute stream at start(). The last member that
+// calls start() enqueues the transfers of all members on their gather or reduce streams, where they
+// follow waits for all these marks:
 //
-//   rank's compute   | before | mark -------- wait: after the transfers of all members | after
-//   its gather                  \-> after the marks of all members: copies | mark
+//     compute stream   | before | mark ------ wait: after the transfers of all members | after
+//     gather stream                  \-> after the marks of all members: copies | mark
 //
-// wait() only enqueues a wait on the compute stream, and returns. Commands that the rank enqueues
-// next find the target complete and the sources read (R2). Sums use CudaSums. An all-reduce has
-// three steps: a sum of the rank's segment, a mark, and copies of the other members' segments.
+// wait() returns after it has enqueued a wait on the compute stream. Commands that the rank
+// enqueues after wait() thus run when the target is complete and the sources are read (R2). Sums
+// are computed by CudaSums. An all-reduce consists of a sum of the rank's segment, a mark, and
+// copies of the segments of the other members.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ namespace fsdprt {
 class LocalCuda : public Communicator {
 public:
   LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// Creates the communicator of a group that other ranks wait for. Heartbeats go to `watchdog`.
+  /// Creates a communicator that reports progress to `watchdog`, a result of Watchdog::alone().
   LocalCuda(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
   ~LocalCuda() override;
 
@@ -56,19 +57,18 @@ protected:
   const CudaQueue &queueOf(uint32_t rank) const { return *queues[rank]; }
 
 private:
-  /// State of a rank in a collective.
   struct CollectiveSlot {
     explicit CollectiveSlot(const CudaQueue &queue) : begun(queue), summed(queue), done(queue) {}
     CudaPointer source = 0, target = 0;
-    std::atomic<uint64_t> begins{0}; // number of starts
+    std::atomic<uint64_t> begins{0}; ///< number of calls of start()
     CudaMark begun, summed, done;
-    DeviceSpan span; // time span of the rank's transfers
+    DeviceSpan span; ///< time stamps of the rank's transfers
   };
-  /// State of a group in a collective, stored for its first member.
+  /// State of a group in a collective, stored at the index of the group's first member.
   struct Table {
     std::mutex mutex;
     uint32_t arrived = 0;
-    std::atomic<uint64_t> issued{0}; // number of times the collective was enqueued
+    std::atomic<uint64_t> issued{0}; ///< number of times that the collective was enqueued
     FutexEvent event;
   };
   CollectiveSlot &slotOf(uint32_t collective, uint32_t rank) const {
@@ -89,7 +89,7 @@ private:
   std::vector<uint32_t> missingAt(uint32_t collective, uint32_t rank) const;
 
   uint32_t spins;
-  std::vector<CudaQueue *> queues; // by rank
+  std::vector<CudaQueue *> queues; ///< queues by rank
   std::vector<std::unique_ptr<CollectiveSlot>> slots;
   std::unique_ptr<Table[]> tables;
 };

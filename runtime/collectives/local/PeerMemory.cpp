@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See the drawing in PeerMemory.h. Long copies and sums are divided among the rank's workers. The
-// division does not change the value of any element.
+// Implements PeerMemory.h. The workers of a rank share long copies and sums. Each element is
+// computed by one worker, so that its value does not depend on the number of workers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,8 +66,8 @@ void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *sour
   reach(collective, rank, use * stages + 1);
 }
 
-/// Calls part(first, count) for ranges of [0, count) elements. All workers take part if there are
-/// at least parallelBytes.
+/// Calls part(first, number) for ranges that divide [0, count): one range per worker if there are
+/// at least parallelBytes bytes, and otherwise one range.
 template <typename Part>
 static void inParts(WorkerPool &pool, uint64_t count, uint64_t elementSize, Part part) {
   if (pool.size() == 1 || count * elementSize < parallelBytes)

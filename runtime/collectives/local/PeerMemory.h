@@ -4,17 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For ranks that can read each other's arenas: threads of a process, and processes of a machine.
-// Each rank has a slot for each collective, where it publishes its pointers and its progress. The
-// rank that needs a byte copies it directly from the peer's source, so each byte is copied once.
+// Implements collectives between ranks that can read each other's arenas: threads of a process, and
+// processes of a machine. Each rank has a slot for each collective, in which it publishes its
+// buffers and its progress. A rank copies directly from the sources of the other ranks, without a
+// staging buffer.
 //
 //     all_gather, reduce_scatter, broadcast     all_reduce in place
 //     arrived  -- all there? -- pull            arrived -- all there? -- reduce own segment
 //     done     -- all done?  -- return          reduced -- all there? -- pull the others
 //                                               done    -- all done?  -- return
 //
-// start() publishes the arrival; wait() does the other stages. Progress counters only grow. Slots
-// hold offsets in the arena, because the arena's address differs between processes.
+// start() publishes the arrival, and wait() does the other stages. Progress counters never
+// decrease. Slots contain offsets in the arena, because the address of an arena differs between
+// processes.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
@@ -30,15 +32,15 @@ protected:
 
   static constexpr uint64_t stages = 3;
 
-  /// State of a rank, which a backend fills in before the first collective.
+  /// State of a rank. A backend sets it before the first collective.
   struct Peer {
-    CollectiveSlot *slots = nullptr;   // one per collective
-    SharedFutexEvent *event = nullptr; // of the groups whose first member is this rank
-    uint64_t base = 0;                 // address of the rank's arena in this process
+    CollectiveSlot *slots = nullptr;   ///< one slot per collective
+    SharedFutexEvent *event = nullptr; ///< event of the groups whose first member is this rank
+    uint64_t base = 0;                 ///< address of the rank's arena in this process
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
-  /// For each own rank: space for the addresses of all members' sources.
+  /// Buffers, by own rank, for the addresses of the sources of all members.
   std::vector<std::vector<const std::byte *>> pointers;
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,
@@ -55,9 +57,8 @@ private:
   std::byte *targetOf(uint32_t collective, uint32_t rank) const {
     return reinterpret_cast<std::byte *>(peers[rank].base + slotOf(collective, rank).target);
   }
-  /// Publishes a rank's progress in a collective.
+  /// Publishes that a rank has reached `progress` in a collective.
   void reach(uint32_t collective, uint32_t rank, uint64_t progress);
-  // Waits until all members have reached `progress`.
   void await(uint32_t collective, uint32_t rank, uint64_t progress);
   void gather(uint32_t collective, uint32_t rank, WorkerPool &pool);
   void reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first, uint64_t count,

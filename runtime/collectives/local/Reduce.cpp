@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Blocks of 2048 elements are summed over all ranks in a stack buffer, which stays in the L1 cache,
-// and are then scaled and written. The code is compiled for three vector widths; the processor's
-// features decide which version runs.
+// A block of 2048 elements is summed over all ranks in a buffer on the stack, which stays in the L1
+// cache, and is then scaled and written. The code is compiled for three vector widths. The widest
+// version that the processor supports runs.
 //
 //===----------------------------------------------------------------------===//
 

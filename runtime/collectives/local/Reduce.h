@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// out[i] = ((+0 + x0[i]) + x1[i]) + ... , times 1/n for an average. Sums are in f64 for f64, else
-// in f32, and are rounded once at the end. The result does not depend on the vector width, because
-// each element has its own sum and no operations are contracted.
+// Computes out[i] = ((+0 + x0[i]) + x1[i]) + ... , times 1/n for an average. Sums are in f64 for
+// f64, and otherwise in f32, and are rounded once at the end. The result does not depend on the
+// vector width, because each element is summed separately and multiplications are not fused with
+// additions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +19,9 @@
 
 namespace fsdprt {
 
-/// Sums `elements` elements of all ranks into `target`. The elements of rank j begin at sources[j]
-/// + offset. A null source adds nothing, but counts in an average. `target` may be one of the
-/// source ranges.
+/// Sums `elements` elements of each of `ranks` sources into `target`. The elements of source j
+/// begin at element `offset` of sources[j]. A null source adds nothing but counts in an average.
+/// `target` may be the summed range of a source.
 void reduceInOrder(DType type, bool average, const std::byte *const *sources, uint32_t ranks,
                    uint64_t offset, uint64_t elements, std::byte *target);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The time limit of a wait restarts with any progress of the awaited processes: heartbeats of ranks
-// within programs, messages of processes between programs, and arriving bytes.
+// Any progress of an awaited process restarts the time limit of a wait. Progress is a new heartbeat
+// of its rank, an arriving message of a collective or, between programs, a heartbeat message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using ull = unsigned long long;
 
 static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
 static constexpr double secondsToTellFailure = 2, pollSeconds = 0.02;
-static constexpr size_t pieceBytes = 32 << 20; // largest message of collect()
+static constexpr size_t pieceBytes = 32 << 20; // size of the largest message of collect()
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
                                  const std::string &agreement, double timeoutSeconds,
@@ -54,7 +54,7 @@ MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
   }
 }
 
-/// Reports a failure to the others, unless this process has left in an orderly way.
+/// Unless this process has called leave(), tells the other processes that it has failed.
 MpiCommunicator::~MpiCommunicator() {
   if (!left) {
     watchdog->fail();
@@ -85,7 +85,7 @@ void MpiCommunicator::sayGoodbye() {
         [&] { throw Error(FSDPRT_HUNG, "not all ranks left in order"); });
     left = true;
   } catch (const Error &) {
-    // After an error this process waits for nothing more.
+    // After an error, this process does not wait for the other processes.
     watchdog->fail();
   }
 }
@@ -108,7 +108,7 @@ void MpiCommunicator::agree(const std::string &agreement) {
   compareAgreements(texts);
 }
 
-/// Returns the properties of a collective that must be equal on all ranks, as text.
+/// Returns a text with the properties of a collective that must be equal on all ranks.
 static std::string textOf(const CollectiveKey &key) {
   std::string axes;
   for (uint32_t axis : key.axes)
@@ -125,7 +125,7 @@ void MpiCommunicator::checkSchedule() {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   std::vector<uint64_t> all(ranks());
   exchange(&hash, sizeof hash, all.data());
-  // No rank ends before all ranks have the hashes, so that all can report the same error.
+  // The barrier keeps ranks alive until all ranks have all hashes and can report the same error.
   barrier();
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
@@ -155,7 +155,7 @@ void MpiCommunicator::makeFlights() {
       operations[i]->useLibrary(groupOver(members));
     laneBytes = std::max(laneBytes, operations[i]->laneBytes());
   }
-  // The service thread reads `lanes` and `inFlight`.
+  // The mutex is needed because the service thread reads `lanes` and `inFlight`.
   std::lock_guard<std::mutex> lock(mpi.getMutex());
   lanes.reserve(laneBytes);
   inFlight.reserve(operations.size());
@@ -172,8 +172,8 @@ void MpiCommunicator::connect() {
 
 //===- Progress -----------------------------------------------------------===//
 
-/// Advances all collectives in flight. Returns true if any of them made progress. The caller holds
-/// the mutex.
+/// Advances all collectives in flight. Returns true if any of them has made progress. The caller
+/// must hold the mutex of the library.
 bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   bool moved = false;
   for (MpiCollective *operation : inFlight)
@@ -247,8 +247,8 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
       round = 0;
       continue;
     }
-    // The checks depend on the clock as well as on the number of rounds: on a loaded machine, 64
-    // rounds can take as long as the progress timeout.
+    // Check for failures every 64 rounds, and also every pollSeconds, because 64 rounds can take as
+    // long as the progress timeout on a loaded machine.
     if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > pollSeconds) {
       looked = now;
       poll();
@@ -301,8 +301,8 @@ uint64_t MpiCommunicator::heardFromAll() const {
   return sum;
 }
 
-/// Waits for messages: either one, or for each rank in order a receive and a send. Throws Error if
-/// a process sends no heartbeat within the time limit.
+/// Waits for one message if `count` is 1, and otherwise for a receive and a send per rank, in the
+/// order of ranks. Throws Error if a process sends no heartbeat within the time limit.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
   std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
   uint64_t calls = 0;
@@ -370,4 +370,3 @@ void MpiCommunicator::leave() {
   barrier();
   sayGoodbye();
 }
-//===- Mpi.cpp - Ranks as processes of an MPI job ---------------*- C++ -*-===//

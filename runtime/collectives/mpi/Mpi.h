@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each process has one rank, which equals its rank in MPI. The processes run on one machine or
-// many. Collectives are messages between members (MpiCollective.h), summed in rank order; on
-// request the MPI library computes the reductions.
+// Each process has one rank, which equals its rank in MPI. The processes run on one or more
+// machines. Members of a collective exchange messages and sum in the order of ranks
+// (MpiCollective.h). With MpiReduce::library, the MPI library computes the reductions.
 //
-// All MPI calls are non-blocking and made under one mutex. A service thread advances messages while
-// the rank computes, and exchanges heartbeats (MpiHeartbeat.h).
+// All MPI calls are non-blocking and are made under one mutex. A service thread advances messages
+// while the rank computes, and exchanges heartbeats (MpiHeartbeat.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,7 @@ enum class MpiReduce { ordered, library };
 class MpiCommunicator final : public Communicator {
 public:
   /// Connects to the other processes. Throws Error unless there is one process for each rank of the
-  /// mesh, this process is `rank`, and all have an equal `agreement` (Agreement.h). Times are in
-  /// seconds.
+  /// mesh, this process has rank `rank`, and `agreement` is equal in all processes (Agreement.h).
   MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
                   double timeoutSeconds, double meetingSeconds, double heartbeatSeconds);
   ~MpiCommunicator() override;
@@ -60,8 +59,8 @@ private:
   void serve();
   void checkHeartbeats();
   void endService();
-  /// Waits until done() returns true. Calls late() if the result of beats() does not change within
-  /// the time limit.
+  /// Waits until done() returns true. Calls late() if the result of beats() has not changed within
+  /// the progress timeout.
   template <typename Done, typename Beats, typename Late>
   void await(WorkerPool *pool, Done done, Beats beats, Late late);
   void awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why);
@@ -74,18 +73,19 @@ private:
   fsdprt_mpi_handle world;
   std::unique_ptr<MpiHeartbeat> heartbeat;
   MpiLanes lanes;
-  std::vector<std::unique_ptr<MpiCollective>> operations; // by collective
-  std::vector<MpiCollective *> inFlight;                  // in the order of their starts
+  std::vector<std::unique_ptr<MpiCollective>> operations; ///< by index of the collective
+  std::vector<MpiCollective *> inFlight;                  ///< in the order of their starts
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
-  std::vector<fsdprt_mpi_handle> requests; // of exchange()
-  /// Number of messages heard from a process, and the time of the last one in seconds.
+  std::vector<fsdprt_mpi_handle> requests; ///< requests of exchange()
+  /// Number of heartbeat messages received from a process, and the time of the last message in
+  /// seconds.
   struct Sign {
     uint64_t heard;
     double at;
   };
-  std::vector<Sign> lastSign;   // by process
-  std::optional<Error> problem; // the service thread's error
-  uint64_t progress = 0;        // counts advances of messages
+  std::vector<Sign> lastSign;   ///< by process
+  std::optional<Error> problem; ///< error of the service thread
+  uint64_t progress = 0;        ///< number of calls of advanceAll() that made progress
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};
   bool left = false;

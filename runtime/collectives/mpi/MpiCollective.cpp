@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Messages of a collective have its tag, and MPI preserves the order of messages from one sender.
-// So a fast rank may already send messages of the next use of the collective.
+// All messages of a collective have the same tag, and MPI preserves the order of messages from one
+// sender. A fast rank may therefore send messages of the next run of the collective early.
 //
-// In place: a rank overwrites data that it has sent only after the send is complete. In the first
-// half of a large all_reduce a rank writes its own segment and sends the other segments. All these
-// sends are complete before the second half.
+// If a large all_reduce is in place, its sends must not read data that its receives overwrite. In
+// the first half, a rank writes its own segment and sends the other segments. All sends are
+// complete before the second half, which receives the other segments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@
 using namespace fsdprt;
 using fb::CollectiveKind;
 
-static constexpr uint64_t pieceTile = 16;           // elements
-static constexpr uint64_t parallelBytes = 64 << 10; // smallest size for several threads
+static constexpr uint64_t pieceTile = 16;           // alignment of segments in elements
+static constexpr uint64_t parallelBytes = 64 << 10; // smallest sum that several threads share
 
 void MpiLanes::reserve(uint64_t laneBytes) {
   memory.resize(laneBytes * count);
@@ -65,7 +65,7 @@ uint64_t MpiCollective::laneBytes() const {
 
 //===- Ranges of messages --------------------------------------------------===//
 
-/// Computes the elements of the target that member j sums in a large all_reduce.
+/// Sets `first` and `count` to the range of elements that member j sums in a large all_reduce.
 void MpiCollective::pieceOf(uint32_t j, uint64_t &first, uint64_t &count) const {
   uint64_t end;
   WorkerPool::split(key.count, pieceTile, group, j, first, end);
@@ -135,8 +135,8 @@ void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
   enter(Phase::move);
 }
 
-/// Plans the messages of a phase. In phase `sum` the chunks are small enough for the cache and a
-/// lane.
+/// Computes the size of chunks and the numbers of rows of a phase. In the phase `sum`, chunks are
+/// small enough for the cache and for a lane.
 void MpiCollective::plan() {
   chunk = largeChunkBytes;
   if (phase == Phase::sum)
@@ -153,7 +153,6 @@ void MpiCollective::enter(Phase next) {
     plan();
 }
 
-/// Enters the phase that follows the current one.
 void MpiCollective::goOn() {
   bool spreads = phase == Phase::sum && key.kind == CollectiveKind::all_reduce && !isSmall();
   enter(spreads ? Phase::spread : Phase::done);
@@ -230,7 +229,7 @@ bool MpiCollective::advanceReceives(MpiLanes &lanes, WorkerPool *pool) {
 
 //===- Sums ---------------------------------------------------------------===//
 
-/// Sums row `row`: the chunks in the lane and the rank's own chunk.
+/// Sums the chunks of row `row`: those in the lane, and the chunk of the rank's own source.
 void MpiCollective::addUp(uint64_t row, WorkerPool *pool) {
   uint64_t first = 0, count = key.count;
   if (key.kind == CollectiveKind::all_reduce && !isSmall())
@@ -272,7 +271,7 @@ static void scale(void *data, uint64_t count, uint32_t group) {
     values[i] *= Float(1) / static_cast<Float>(group);
 }
 
-/// Divides the library's sum by the number of members if the reduction is an average.
+/// Divides the sum that the library has computed by the number of members if it is an average.
 void MpiCollective::scaleSum() {
   if (key.reduction == fb::Reduction::avg)
     key.dtype == DType::f64 ? scale<double>(target, key.count, group)
@@ -291,7 +290,7 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  // The library does not report which members it waits for, so all other members are named.
+  // The MPI library does not report which members its own sums wait for, so return all others.
   if (lacking.empty())
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });

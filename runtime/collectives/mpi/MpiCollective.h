@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The messages that a rank exchanges with each other member of its group are divided into rows: row
-// k has chunk k for each member. Two rows are in flight in each direction.
+// The data that a rank exchanges with each other member of its group is divided into chunks. Row k
+// consists of chunk k of all members. Two rows are in flight in each direction.
 //
-//     all_gather      sends source to each           receives each source in its target range
-//     broadcast       root sends source to each      others receive it in the target
+//     all_gather      sends source to all            receives each source in its target range
+//     broadcast       root sends source to all       other members receive the target
 //     reduce_scatter  sends segment j to member j    receives its segment in a lane, and sums
-//                                                    it when a row is complete
-//     all_reduce      small: source to each          receives all in a lane, and sums
-//                     large: as reduce_scatter of segments, then as all_gather of them
+//                                                    a row when the row is complete
+//     all_reduce      small: sends source to all     receives all sources in a lane, and sums
+//                     large: reduce_scatter of segments, then all_gather of the segments
 //
-// A lane is a buffer for two rows of chunks that are summed. A collective takes one of `count`
-// lanes in the order of starts. This order is equal on all members, so the oldest collective can
-// always complete.
+// A lane is a buffer for two rows of chunks that are summed. There are MpiLanes::count lanes.
+// Collectives take lanes in the order of their starts. This order is equal on all members, so that
+// the oldest collective can always complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 
 namespace fsdprt {
 
-/// Buffers for sums that are being computed.
+/// Lanes that collectives take for their sums.
 class MpiLanes {
 public:
   static constexpr uint32_t count = 4;
@@ -47,30 +47,31 @@ private:
 
 class MpiCollective {
 public:
-  /// `over` is a communicator of all processes; no other collective uses `tag`.
+  /// `over` is an MPI communicator of all processes. Only this collective uses `tag`.
   MpiCollective(MpiLibrary &mpi, const CollectiveKey &key, const std::vector<uint32_t> &members,
                 uint32_t own, fsdprt_mpi_handle over, int tag);
-  /// Uses the library's reduction over the communicator `group`.
+  /// Lets the MPI library compute the sum over the MPI communicator `group`.
   void useLibrary(fsdprt_mpi_handle group) { library = group; }
   bool canUseLibrary() const;
-  /// From now on omits the contribution of a member, given by its index in the group.
+  /// Omits the contribution of a member from all later sums. `member` is an index in the group.
   void drop(uint32_t member) { dropped = member; }
   uint64_t laneBytes() const;
 
   void start(const std::byte *source, std::byte *target);
-  /// Makes progress without waiting; sums run on `pool` if it is not null. Returns true if any
-  /// message or sum progressed. The caller holds the mutex.
+  /// Sends, receives and sums what is possible without waiting. Sums use the threads of `pool`
+  /// unless it is null. Returns true if there was any progress. The caller must hold the mutex of
+  /// the library.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
-  /// Returns the ranks of the members whose messages are missing. Not thread-safe.
+  /// Returns the ranks of the members whose messages are missing. The caller must hold the mutex of
+  /// the library.
   const std::vector<uint32_t> &missing();
-  /// Cancels all receives.
   void abandon();
 
 private:
   enum class Phase { idle, move, sum, spread, library, done };
   struct Direction {
-    std::vector<fsdprt_mpi_handle> requests; // for two rows
+    std::vector<fsdprt_mpi_handle> requests; ///< requests of two rows
     uint64_t rows = 0, posted = 0, finished = 0;
   };
 
@@ -111,8 +112,8 @@ private:
   Phase phase = Phase::idle;
   Direction sends, receives;
   std::byte *lane = nullptr;
-  std::vector<const std::byte *> sources; // operands of a sum
-  std::vector<uint32_t> lacking;          // result of missing()
+  std::vector<const std::byte *> sources; ///< operands of a sum, by member
+  std::vector<uint32_t> lacking;          ///< result of missing()
   const std::byte *source = nullptr;
   std::byte *target = nullptr;
 };

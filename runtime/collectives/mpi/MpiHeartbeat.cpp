@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// At most one message to each peer is in flight, so that messages to a stopped peer do not pile up.
+// At most one message to each process is in flight, so that messages to a stopped process do not
+// use more and more memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handl
   }
 }
 
-/// Leaks the peers' memory if MPI may still send from it.
+/// Leaks `peers` if MPI may still read messages in it.
 MpiHeartbeat::~MpiHeartbeat() {
   bool pending = false;
   for (Peer &peer : peers) {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Several times per second every process sends all others its RankProgress, the status of a
-// failure, and whether it leaves. Received messages update the watchdog. The caller holds the
-// library's mutex.
+// Several times per second, every process sends a message to all others: the progress of its rank,
+// the status of a failure, and whether the process leaves the run. Received messages update the
+// watchdog. The caller of these functions must hold the mutex of the library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,10 @@ public:
   MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag);
   ~MpiHeartbeat();
 
-  /// Receives messages, and sends messages to the others when they are due.
+  /// Receives messages, and sends messages if the last ones are old enough or if a failure or the
+  /// leaving of this process is new.
   void beat();
-  /// Returns the number of messages from the process of a rank, with or without progress.
+  /// Returns the number of messages that the process of a rank has sent.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
   /// Returns a rank whose process has sent no message for `seconds`, though it sent one before and
   /// has not left. Time counts only while this process calls beat().
@@ -34,7 +35,7 @@ public:
   /// Announces that this process sends no more. When all have done so, no message is in flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
-  /// Returns true if all others have been told of the failure, according to MPI.
+  /// Returns true if messages with the failure have been sent to all other processes.
   bool isFailureTold() const;
 
 private:

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads, initialises and finalises MPI. A process that has failed ends without MPI_Finalize; mpirun
-// then ends the other processes.
+// Loads, initialises and finalises MPI. A process that has failed ends without MPI_Finalize. mpirun
+// then kills the other processes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ private:
 };
 } // namespace
 
-/// Returns the folder of the program's executable.
+/// Returns the folder of the program's executable file.
 static std::string programFolder() {
   char path[PATH_MAX];
   ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -75,7 +75,7 @@ static const fsdprt_mpi_table *loadTable() {
   for (const std::string &place : places) {
     if (access(place.c_str(), F_OK) != 0)
       continue;
-    // RTLD_GLOBAL, because MPI libraries load plugins that need their symbols.
+    // RTLD_GLOBAL is needed because MPI libraries load plugins that use symbols of the library.
     void *module = dlopen(place.c_str(), RTLD_NOW | RTLD_GLOBAL);
     void *symbol = module ? dlsym(module, FSDPRT_MPI_TABLE_NAME) : nullptr;
     if (!symbol) {
@@ -99,7 +99,6 @@ static const fsdprt_mpi_table *loadTable() {
 }
 
 MpiLibrary &MpiLibrary::get(double seconds) {
-  // The library lives as long as the process.
   static MpiLibrary *library = new MpiLibrary(seconds);
   return *library;
 }
@@ -139,7 +138,7 @@ void MpiLibrary::fail(int code, const char *what) const {
 
 fsdprt_mpi_handle MpiLibrary::makeWorld(double seconds) {
   std::lock_guard<std::mutex> lock(mutex);
-  // `made` is static, because MPI writes it after this function has returned.
+  // `made` is static, because MPI may write it after this function has thrown.
   alignas(8) static thread_local fsdprt_mpi_handle made;
   fsdprt_mpi_handle request;
   check(table->world(&made, &request), "creating a communicator");

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library is loaded on demand from $FSDPRT_MPI_MODULE, or from fsdprt_mpi.so in the folder
-// ../lib or . of the program.
+// The MPI module is loaded on demand: the file $FSDPRT_MPI_MODULE, or else fsdprt_mpi.so in the
+// folder of the program or in ../lib relative to it.
 //
-// Some MPI calls (init, finalize, creating a group) wait for other processes and cannot be
-// interrupted. They run under a deadline: when it passes, the process prints a message and exits.
+// The calls that initialise or finalise MPI or create a group wait for other processes and cannot
+// be interrupted. If such a call exceeds its time limit, the process prints a message and exits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ namespace fsdprt {
 
 class MpiLibrary {
 public:
-  /// Returns the library. The first call initialises MPI and waits for the other processes for at
-  /// most `seconds`. Throws Error if there is no MPI.
+  /// Returns the library. The first call initialises MPI, for which it waits at most `seconds` for
+  /// the other processes. Throws Error if there is no MPI module.
   static MpiLibrary &get(double seconds);
   MpiLibrary(const MpiLibrary &) = delete;
   MpiLibrary &operator=(const MpiLibrary &) = delete;
@@ -37,24 +37,23 @@ public:
   /// Returns text such as "Open MPI v4.1.4".
   const std::string &getVersion() const { return version; }
 
-  /// Returns the mutex that callers of the table must hold.
+  /// Returns the mutex that must be held during calls of functions of the table.
   std::mutex &getMutex() { return mutex; }
   const fsdprt_mpi_table *operator->() const { return table; }
   fsdprt_mpi_handle noRequest() const { return table->no_request; }
-  /// Throws Error if `code` is not 0. `what` names the operation.
+  /// Throws Error if `code`, an MPI error code, is not 0. `what` names the operation.
   void check(int code, const char *what) const {
     if (code != 0)
       fail(code, what);
   }
-  /// Returns true if all requests are complete.
   bool isDone(fsdprt_mpi_handle *requests, size_t count) const {
     int done = 0;
     check(table->test(requests, static_cast<int>(count), &done), "a message");
     return done != 0;
   }
-  /// Creates a communicator of all processes for private use. All processes must call it.
+  /// Creates an MPI communicator of all processes. All processes must call makeWorld().
   fsdprt_mpi_handle makeWorld(double seconds);
-  /// Creates a communicator of `members`. All members must call it.
+  /// Creates an MPI communicator of `members`. All members must call makeGroup().
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
   /// Makes the process end without MPI_Finalize, which might not return after a failure.
   void giveUp(bool forGood = true) { givenUp = forGood; }

@@ -1,10 +1,11 @@
 /*===- MpiTable.h - The runtime's interface to MPI libraries ------*- C -*-===//
 //
-// MPI libraries differ in their binary interfaces, so the runtime links none of them. A module
-// compiled with the installed MPI (lib/mpi/MpiModule.c) provides this table, whose types do not
-// depend on the library.
+// The runtime links no MPI library, because their binary interfaces differ. A module that is
+// compiled with the installed MPI (lib/mpi/MpiModule.c) provides this table of functions, whose
+// types do not depend on the MPI library.
 //
-// All functions return MPI's error code, 0 for success. One thread at a time may call them.
+// Functions with a result return an MPI error code, which is 0 for success. Only one thread at a
+// time may call functions of the table.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -26,29 +27,30 @@ typedef uint64_t fsdprt_mpi_handle;
 
 typedef struct fsdprt_mpi_table {
   uint32_t version;
-  fsdprt_mpi_handle no_request; /* a request that is always complete */
+  fsdprt_mpi_handle no_request; /* request that is always complete */
   int (*init)(int *rank, int *size, int *highest_tag);
   int (*finalize)(void);
-  /* Creates a communicator of all ranks, which may be used when the request is complete. */
+  /* Creates a communicator of all ranks. It may be used after the request is complete. */
   int (*world)(fsdprt_mpi_handle *made, fsdprt_mpi_handle *request);
-  /* Creates a communicator of `members`, which must all call it. The only function besides init and
-   * finalize that waits for other processes. */
+  /* Creates a communicator of `members`. All members must call subgroup(). Only init(), finalize()
+   * and subgroup() wait for other processes. */
   int (*subgroup)(const int *members, int count, int tag, fsdprt_mpi_handle *made);
   int (*send)(fsdprt_mpi_handle over, const void *data, int bytes, int to, int tag,
               fsdprt_mpi_handle *request);
   int (*receive)(fsdprt_mpi_handle over, void *data, int bytes, int from, int tag,
                  fsdprt_mpi_handle *request);
-  /* Start sums of f64 (`wide`) or f32. Source and target may be equal. */
+  /* reduce_scatter() and all_reduce() start sums of f64 values if `wide`, and otherwise of f32
+   * values. `source` and `target` may be equal. */
   int (*reduce_scatter)(fsdprt_mpi_handle over, const void *source, void *target, int count,
                         int wide, fsdprt_mpi_handle *request);
   int (*all_reduce)(fsdprt_mpi_handle over, const void *source, void *target, int count, int wide,
                     fsdprt_mpi_handle *request);
-  /* Sets `done` if all requests are complete. Complete requests become no_request. */
+  /* Sets `done` to 1 if all requests are complete. Complete requests become no_request. */
   int (*test)(fsdprt_mpi_handle *requests, int count, int *done);
   /* Cancels a receive. */
   int (*cancel)(fsdprt_mpi_handle *request);
   void (*explain)(int code, char *text, size_t capacity);
-  void (*describe)(char *text, size_t capacity); /* the library and its version */
+  void (*describe)(char *text, size_t capacity); /* writes the name and version of the library */
 } fsdprt_mpi_table;
 
 typedef const fsdprt_mpi_table *(*fsdprt_mpi_table_get_function)(void);

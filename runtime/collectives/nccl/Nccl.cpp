@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// No thread blocks inside NCCL. A wait polls four things: the event after the collective, the
-// asynchronous errors of the communicators, the watchdog and the clock. A rank that finds an error,
-// or whose progress timeout has expired, aborts its own communicators and sets the watchdog's
-// failure flag. The other ranks then do the same.
+// No thread blocks inside NCCL. A wait polls the event after the collective, the asynchronous
+// errors of the NCCL communicators, the watchdog and the clock. If it finds an error, or if its
+// progress timeout expires, the rank aborts its own communicators and sets the failure flag of the
+// watchdog. The other ranks then abort theirs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@
 using namespace fsdprt;
 
 namespace {
-/// Pauses between polls: busy waiting for the first `spins` polls, then sleeps of up to 2 ms.
+/// Pauses between polls. Waits actively in the first `spins` pauses, and then sleeps for up to 2
+/// ms.
 class Naps {
 public:
   explicit Naps(uint32_t spins) : spins(spins) {}
@@ -50,7 +51,7 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uin
       control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
       library(nccl.text() + ", CUDA " + cuda.versionText()), arenas(localRanks()) {
   checkDevices();
-  // NCCL launches a rank's collectives on the device in the order in which the host starts them.
+  // Makes NCCL launch the collectives of a rank in the order in which the host starts them.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
 }
 
@@ -105,7 +106,8 @@ void NcclCommunicator::findLanes() {
   }
 }
 
-/// Returns the NCCL call of a collective. Integers are never summed, so they are passed as bytes.
+/// Returns the NCCL call for a collective. Integers are passed as bytes, because they are not
+/// summed.
 NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   const CollectiveKey &key = getKey(collective);
   NcclCall call = {key.kind,
@@ -133,16 +135,16 @@ NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   return call;
 }
 
-/// Data that processes exchange before they connect.
+/// Data that processes exchange before they create NCCL communicators.
 struct NcclCommunicator::Word {
   NcclId id;
   int version;
   NcclResult result;
-  unsigned char device[16]; // UUID of the process's first GPU
+  unsigned char device[16]; ///< UUID of the GPU of the process's first rank
 };
 
-/// Throws Error unless all processes have one version of NCCL. If each process has one rank, each
-/// rank must also have its own GPU.
+/// Throws Error if processes have different versions of NCCL, or if two processes use the same GPU
+/// and NCCL does not permit this.
 void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
   for (size_t i = 1; i < words.size(); ++i)
     if (words[i].version != words[0].version)
@@ -159,7 +161,7 @@ void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
             j, i);
 }
 
-/// Distributes the unique id that rank 0 creates, and returns it.
+/// Creates a unique id in the process of rank 0, and returns it in all processes.
 NcclId NcclCommunicator::agreeOnId() {
   Word mine = {{}, nccl.version(), ncclOk, {}};
   int device = 0;
@@ -190,7 +192,7 @@ bool NcclCommunicator::awaitRanks(double seconds) {
   }
 }
 
-/// Calls start(rank) for all ranks here as one NCCL group. Waits until the group's calls have
+/// Calls start(rank) for all ranks here in one NCCL group. Waits until the calls of the group have
 /// ended.
 template <typename Start>
 void NcclCommunicator::onEveryRank(const char *what, Start start) {
@@ -244,7 +246,7 @@ void NcclCommunicator::connect() {
       ncclRank(rank).prepare(calls, reduces);
     }
   } catch (...) {
-    // Destroying the ranks aborts their communicators.
+    // The destructors of the ranks abort their communicators.
     ncclRanks.clear();
     throw;
   }
@@ -260,7 +262,7 @@ void NcclCommunicator::releaseArenas() {
           each->destroy();
     }
   } catch (const Error &) {
-    // After an error, clear() below aborts the communicators.
+    // After an error, clear() aborts the communicators.
   }
   ncclRanks.clear();
 }
@@ -287,7 +289,7 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
 void NcclCommunicator::joinNext(uint32_t rank) { ncclRank(rank).joinNext(); }
 
 /// Returns true if `member` has started the collective at least as often as `rank`. If `member` is
-/// in another process, only its last started collective is known.
+/// in another process, returns true if it has started this collective last.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
   if (isLocal(member))
     return ncclRank(member).begun(collective) >= ncclRank(rank).begun(collective);

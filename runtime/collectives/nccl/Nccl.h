@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NCCL transfers the contents of arenas. Another communicator, `control`, does everything else: it
-// knows which process has which ranks, and transfers NCCL's unique id, exchanges between programs
-// and heartbeats. So NCCL can be combined with each of the other backends: threads (local),
-// processes of a machine (shm), or several machines (mpi).
+// NCCL runs the collectives. Another Communicator, `control`, does everything else: it divides the
+// ranks among processes, distributes the unique id of NCCL, and implements exchange(), collect()
+// and heartbeats. `control` may be any other backend: threads (local), processes of a machine
+// (shm), or processes of several machines (mpi).
 //
-//     control    connect | rank 0's id to all
+//     control    connect | unique id of rank 0 to all
 //     NCCL               | one communicator of all ranks | split: one for each axis and channel
 //
-// (R5) of Communicator.h does not hold: NCCL's order of summation depends on its algorithm. So sums
-//      of three or more ranks equal those of other backends only up to rounding.
+// Rule R5 of Communicator.h does not hold, because NCCL's order of summation depends on its
+// algorithm. Sums over three or more ranks equal those of other backends only up to rounding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +28,9 @@ namespace fsdprt {
 
 class NcclCommunicator final : public Communicator {
 public:
-  /// `control` is for the same mesh, and not connected yet. `localRank` is the rank's index on its
-  /// machine, if each process has one rank and the index is known. `isOnDevice`: see (R10). Throws
-  /// Error if there is no NCCL.
+  /// `control` must have the same mesh and must not be connected yet. `localRank` is the index of
+  /// the rank on its machine, if each process has one rank and the index is known. `isOnDevice` is
+  /// the result of isOnDevice(). Throws Error if NCCL cannot be loaded.
   NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins,
                    std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
   ~NcclCommunicator() override;
@@ -54,7 +54,8 @@ public:
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
     control->collect(rank, data, bytes, into);
   }
-  /// Ends NCCL's communicators first, because `control` can then still detect the loss of a rank.
+  /// Destroys the NCCL communicators before it calls control->leave(), so that the loss of a rank
+  /// is detected meanwhile.
   void leave() override;
   void abort(fsdprt_status status) override { control->abort(status); }
   void joinNext(uint32_t rank) override;
@@ -62,7 +63,8 @@ public:
   void poll() override;
 
 private:
-  /// A group of the mesh and a channel (gather or reduce), whose collectives share a communicator.
+  /// The groups along some mesh axes, and a channel (gather or reduce). All collectives of a lane
+  /// use one NCCL communicator per group.
   struct Lane {
     const Groups *groups;
     bool reduces;
@@ -93,10 +95,10 @@ private:
   uint32_t spins;
   std::optional<uint32_t> localRank;
   bool onDevice;
-  std::vector<std::unique_ptr<Arena>> unused; // host arenas that `control` needs for ranks on GPUs
-  std::string library;                        // versions of NCCL and the driver
+  std::vector<std::unique_ptr<Arena>> unused; ///< host arenas that `control` requires but not NCCL
+  std::string library;                        ///< text with the versions of NCCL and the driver
   std::vector<Lane> lanes;
-  std::vector<uint32_t> laneOf; // by collective
+  std::vector<uint32_t> laneOf; ///< index in `lanes` by collective
   std::vector<ArenaMemory> arenas;
   std::vector<std::unique_ptr<NcclRank>> ncclRanks;
 };

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NCCL (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is loaded on demand. The build does not
-// need NCCL's headers, because this file declares NCCL's binary interface.
+// NCCL 2.18 or later is loaded on demand: the library that the environment variable
+// FSDPRT_NCCL_LIBRARY names, or else libnccl.so.2. The build does not need the headers of NCCL,
+// because this file declares its binary interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,6 @@
 
 namespace fsdprt {
 
-/// ncclComm_t.
 using NcclComm = struct NcclCommOpaque *;
 
 enum NcclResult : int {
@@ -42,12 +42,13 @@ enum NcclType : int {
 };
 enum NcclOperation : int { ncclSum = 0, ncclAvg = 4 };
 
-/// ncclUniqueId. It identifies a communicator before its ranks connect.
+/// Corresponds to ncclUniqueId, which identifies an NCCL communicator before its ranks connect.
 struct NcclId {
   char bytes[128];
 };
 
-/// ncclConfig_t of NCCL 2.18. Newer libraries read `version` and use defaults for later members.
+/// Corresponds to ncclConfig_t of NCCL 2.18. Newer versions of NCCL read `version`, and use
+/// defaults for members that were added later.
 struct NcclConfig {
   static constexpr int unset = INT_MIN;
   size_t size = sizeof(NcclConfig);
@@ -57,12 +58,12 @@ struct NcclConfig {
   int cgaClusterSize = unset, minCTAs = unset, maxCTAs = unset;
   const char *netName = nullptr;
   int splitShare = unset;
-  int padding = unset; // newer layouts have a member here
+  int padding = unset; ///< a member of newer versions is here
 };
 static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 
-/// Each entry is the library's name of a function, the name used here, and its type. OPTIONAL
-/// functions are missing in older libraries.
+/// Each entry has the name of a function in NCCL, its name in NcclLibrary, and its type. OPTIONAL
+/// functions are missing in older versions of NCCL.
 #define FSDPRT_NCCL_FUNCTIONS(FUNCTION, OPTIONAL)                                                  \
   FUNCTION(ncclGetVersion, getVersion, NcclResult (*)(int *))                                      \
   FUNCTION(ncclGetErrorString, getErrorString, const char *(*)(NcclResult))                        \
@@ -90,10 +91,10 @@ static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
   OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))      \
   OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))
 
-/// Functions of the library, which is never unloaded.
+/// The functions of NCCL. The library is never unloaded.
 class NcclLibrary {
 public:
-  static constexpr int oldest = 21801; // the oldest version with ncclCommSplit
+  static constexpr int oldest = 21801; ///< first version with ncclCommSplit
 
   /// Loads the library. Throws Error if it is missing or too old.
   NcclLibrary();
@@ -103,7 +104,7 @@ public:
   int version() const { return code; }
   /// Returns text such as "NCCL 2.30.7 (libnccl.so.2)".
   std::string text() const;
-  /// Returns the reason why a call failed. `comm` may be null.
+  /// Returns a text with the reason why a call has failed. `comm` may be null.
   std::string reason(NcclResult result, NcclComm comm) const;
   static std::string versionText(int code);
 
@@ -112,7 +113,7 @@ private:
   int code = 0;
 };
 
-/// A group of NCCL calls. The destructor ends the group, also after an exception.
+/// A group of NCCL calls. The destructor ends the group unless end() has ended it.
 class NcclGroup {
 public:
   explicit NcclGroup(const NcclLibrary &nccl) : nccl(nccl) { nccl.groupStart(); }

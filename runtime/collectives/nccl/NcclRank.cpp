@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The event of a collective is recorded after NCCL has put the work on the stream. An event
-// recorded while the call is in progress could precede that work.
+// The event of a collective is recorded only after the NCCL call has ended. While the call is in
+// progress, NCCL may not have put the work on the stream yet, so that the event could precede it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,8 +86,7 @@ bool NcclRank::isSettled(NcclComm comm) const {
 
 bool NcclRank::isSettled() {
   useDevice();
-  // `all` is checked first: the lanes' communicators are not written while a call on `all` is in
-  // progress.
+  // While a call on `all` is in progress, the communicators of lanes may not be written yet.
   if (!isSettled(all))
     return false;
   for (const Lane &lane : lanes)
@@ -108,13 +107,13 @@ void NcclRank::adopt(const ArenaMemory &memory) {
     return;
   for (Lane &lane : lanes) {
     NcclResult result = nccl.commRegister(lane.comm, memory.base, memory.bytes, &lane.registration);
-    // ncclInvalidArgument means that registration is not supported, which is not an error.
+    // The result ncclInvalidArgument means that NCCL cannot register the memory. It is no error.
     if (result != ncclInvalidArgument)
       expect(result, lane.comm);
   }
 }
 
-/// Pins host memory that CUDA does not know, such as the arenas of device 'cpu'.
+/// Pins the arena if it is pageable host memory, such as that of the device 'cpu'.
 void NcclRank::pin(const ArenaMemory &memory) {
   int canReach = 0;
   expect(cuda.deviceGetAttribute(&canReach, cudaPageableMemoryAccess, device));
@@ -203,7 +202,7 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   }
 }
 
-/// Makes the collective's stream wait for the work that is on the rank's compute stream now.
+/// Makes the stream of a collective wait for the work that is now on the rank's compute stream.
 void NcclRank::holdLane(const Flight &flight) const {
   useDevice();
   expect(cuda.eventRecord(flight.beganAt, queue->stream(CudaQueue::compute)));
@@ -236,8 +235,8 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
-/// Returns the end of the launch at the head of the queue, or nothing if the rank has not started
-/// all collectives of the launch.
+/// Returns the end in `waiting` of the launch at `head`, or nullopt if the rank has not started all
+/// collectives of the launch.
 std::optional<uint64_t> NcclRank::endOfLaunch() const {
   uint64_t last = head;
   while (flightAt(last).joinsNext)
@@ -260,7 +259,7 @@ NcclResult NcclRank::issueLaunch(uint64_t end) {
   return group.end();
 }
 
-/// Issues queued collectives until a call is in progress.
+/// Issues queued collectives until an NCCL call stays in progress.
 void NcclRank::pump() {
   if (hasExpired || failure)
     return;
@@ -345,7 +344,7 @@ const std::byte *NcclRank::zeros(size_t bytes) {
     zeroMemory = 0;
     expect(cuda.memAlloc(&zeroMemory, bytes));
     zeroBytes = bytes;
-    // The memset is on the stream of the sum that reads the zeros, before it.
+    // The memset is on the same stream as the sum that reads the zeros, and precedes the sum.
     expect(cuda.memsetAsync(zeroMemory, 0, bytes, streams[1]));
   }
   return reinterpret_cast<const std::byte *>(zeroMemory);

@@ -4,22 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank has a communicator of all ranks, and split from it a communicator for each lane. A lane is
-// a group of the mesh and a channel (gather or reduce). Each channel has a stream. Communicators
-// are non-blocking: a call may still be in progress when it returns, and the rank's next call must
-// wait for it. States of a collective:
+// A rank has an NCCL communicator of all ranks, from which a communicator for each lane is split. A
+// lane is a group of the mesh and a channel (gather or reduce). Each channel has a stream.
+// Communicators are non-blocking: a call may still be in progress when it returns, and the rank
+// must not make another call before the call has ended. A collective has these states:
 //
-//     begin()       queued   waits for the previous call, and for collectives of the same launch
-//     any poll      issuing  NCCL has the call; its work is not on the stream yet
-//     any poll      issued   the work is on the stream, followed by an event
-//     isComplete()  true     the event has been reached
+//     queued    after begin(); waits for the previous call, and for collectives of the same launch
+//     issuing   after a poll; NCCL has the call, but has not put its work on the stream yet
+//     issued    after a poll; the work is on the stream, followed by an event
+//     idle      after isComplete() or isOrdered() has returned true
 //
-// If the rank is on a GPU, its arena has a queue, and the channels use the queue's streams `gather`
-// and `reduce`. These streams first wait for the work that was on the compute stream at begin().
-// After the collective is issued, isOrdered() makes the compute stream wait for the event.
+// A poll is a call of begin, isComplete, isOrdered or check.
 //
-// A poll is a call of begin, isComplete, isOrdered or check. All calls of a rank into NCCL are
-// non-blocking and hold its lock, so that abort() finds no thread inside NCCL.
+// If the arena of the rank is on a GPU, the arena has a queue, and the channels use the streams
+// `gather` and `reduce` of the queue. begin() makes the stream of the channel wait for earlier work
+// on the compute stream. After the collective is issued, isOrdered() makes the compute stream wait
+// for the event.
+//
+// All NCCL calls of a rank are non-blocking and hold `lock`, so that no other thread is inside NCCL
+// during abort().
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,13 +37,12 @@
 
 namespace fsdprt {
 
-/// An error of NCCL or CUDA. The code that catches it adds the collective to the message.
+/// An error of NCCL or CUDA. Its message does not name the collective.
 class NcclFailure : public Error {
 public:
   using Error::Error;
 };
 
-/// Arguments of an NCCL call for a collective.
 struct NcclCall {
   fb::CollectiveKind kind;
   NcclType type;
@@ -59,19 +61,20 @@ public:
 
   //===- Set-up and end: one thread calls each method for all ranks here ------===//
 
-  /// Makes the rank's device current for this thread.
+  /// Makes the CUDA context of the rank's device current for the calling thread.
   void useDevice() const;
   void joinAll(const NcclId &id, uint32_t ranks, uint32_t rank);
-  /// Joins a lane, after joinAll(). Ranks with equal `color` form a group, ordered by `key`.
+  /// Creates the communicator of a lane. Must be called after joinAll(). Ranks with equal `color`
+  /// form a group, and are ordered by `key`.
   void joinLane(size_t lane, uint32_t color, uint32_t key);
-  /// Returns true if no call is in progress. Throws Error.
+  /// Returns true if no NCCL call of the rank is in progress. Throws Error if one has failed.
   bool isSettled();
-  /// Makes the arena accessible to the device, and registers the arena with NCCL if it is in device
-  /// memory. Uses the arena's queue, if there is one. All lanes must have been joined.
+  /// Makes the arena accessible to the device, and registers it with NCCL if it is in device
+  /// memory. Uses the streams of the arena's queue, if it has one. All lanes must have been joined.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
-  /// Starts an orderly end, which all ranks must start. Call destroy() once isSettled() returns
-  /// true. Throws Error.
+  /// Starts to finalise the communicators. All ranks must call finalize(), and must call destroy()
+  /// when isSettled() returns true. Throws Error.
   void finalize();
   void destroy();
 
@@ -79,24 +82,22 @@ public:
 
   /// Puts the next two collectives into one NCCL group.
   void joinNext() { joins = true; }
-  /// Starts a collective. Errors are thrown later, by isComplete or isOrdered.
+  /// Starts a collective. Errors are thrown later, by isComplete(), isOrdered() or check().
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
   /// Returns true if a collective has completed. Throws Error.
   bool isComplete(uint32_t collective);
-  /// Makes the compute stream wait for an issued collective; returns false if it is not issued yet.
-  /// Requires a queue.
+  /// Makes the compute stream wait for a collective and returns true, or returns false if the
+  /// collective is not issued yet. The arena must have a queue.
   bool isOrdered(uint32_t collective);
-  /// Returns the time span of a collective on its stream, if the queue has a timeline.
+  /// Returns the time stamps of a collective on its stream, if the queue has a timeline.
   DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
-  /// Throws the first error that has been reported.
   void check();
-  /// Returns how often a collective was started.
   uint64_t begun(uint32_t collective) const {
     return flights[collective].begun.load(std::memory_order_acquire);
   }
-  /// Returns `bytes` zeros in device memory, the source of a rank whose contribution is omitted.
+  /// Returns `bytes` zeros in device memory, which are the source of an omitted contribution.
   const std::byte *zeros(size_t bytes);
-  /// Aborts all collectives in progress. No call into NCCL follows. A second call does nothing.
+  /// Aborts all collectives in progress. Later calls of the rank do not call NCCL.
   void abort() noexcept;
 
 private:
@@ -143,18 +144,18 @@ private:
   CudaContext context = nullptr;
   CudaQueue *queue = nullptr;
   NcclComm all = nullptr;
-  std::vector<Lane> lanes; // The elements must not move, because NCCL writes them.
+  std::vector<Lane> lanes; ///< The elements must not move, because NCCL writes `comm`.
   CudaStream streams[2] = {};
   std::vector<Flight> flights;
-  std::vector<uint32_t> waiting; // ring buffer of started collectives; no collective is in it twice
-  uint64_t head = 0, tail = 0;   // range of `waiting` that is not issued yet
-  bool joins = false;            // the next collective shares a launch with the one after it
+  std::vector<uint32_t> waiting; ///< ring buffer of started collectives
+  uint64_t head = 0, tail = 0;   ///< range of `waiting` whose collectives are not issued yet
+  bool joins = false;            ///< true if the next two collectives form one launch
   void *pinned = nullptr;
   CudaPointer zeroMemory = 0;
   size_t zeroBytes = 0;
 
   std::mutex lock;
-  bool hasExpired = false; // aborted, or destroyed
+  bool hasExpired = false; ///< true after abort() or destroy()
   std::optional<NcclFailure> failure;
 };
 

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block of shared memory (memfd), created by the process that starts the ranks and mapped by all:
+// The control block is shared memory (memfd) that the host creates and all ranks map (ShmHost.h):
 //
 //     header | a slot per rank | a name per collective | collective slots: rank 0's, rank 1's, ...
 //
-// A rank writes only its own slots. Exceptions are the events, which other ranks signal, and the
-// failure flag.
+// A rank writes only its own slots, except for the failure flag in the header and for the events,
+// which other ranks signal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@
 
 namespace fsdprt {
 
-/// State of a rank in a collective: progress and offsets of buffers. All fields are initially zero.
+/// State of a rank in a collective. All members are initially zero.
 struct alignas(64) CollectiveSlot {
-  std::atomic<uint64_t> progress{0}; // grows by a fixed number of stages per use
-  uint64_t source = 0, target = 0;   // offsets from the rank's base
+  std::atomic<uint64_t> progress{0}; ///< grows by PeerMemory::stages per run of the collective
+  uint64_t source = 0, target = 0;   ///< offsets of the buffers from the rank's base address
 };
 
 /// The process that watches the ranks. Ranks check its heartbeat as it checks theirs.
@@ -52,19 +52,18 @@ public:
   };
   struct alignas(64) RankSlot {
     RankProgress progress;
-    alignas(64) std::atomic<uint64_t> heartbeat; // incremented also while the rank computes
-    std::atomic<uint32_t> finished;              // 1: the rank left in order
-    alignas(64) SharedFutexEvent event;          // for the groups whose first member is this rank
-    // Counters and contents of exchange() and collect().
+    alignas(64) std::atomic<uint64_t> heartbeat; ///< incremented by a thread of its own
+    std::atomic<uint32_t> finished;              ///< 1 after the rank has called leave()
+    alignas(64) SharedFutexEvent event;          ///< for groups whose first member is this rank
+    // The next members are counters and contents of exchange() and collect().
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;
     alignas(64) std::byte words[2][Communicator::exchangeLimit];
     alignas(64) std::byte mailbox[mailboxBytes];
   };
 
-  /// Creates the shared control block.
   SharedControlBlock(uint32_t ranks, uint32_t collectives);
-  /// Maps the block of another process and takes over the descriptor. Throws Error if the block is
-  /// invalid.
+  /// Maps the control block of another process. Takes ownership of the descriptor. Throws Error if
+  /// the block is invalid.
   explicit SharedControlBlock(int descriptor);
   ~SharedControlBlock();
   SharedControlBlock(const SharedControlBlock &) = delete;
@@ -79,7 +78,7 @@ public:
   }
   char *name(uint32_t collective) const;
   CollectiveSlot *slots(uint32_t rank) const;
-  /// Returns a watchdog over the progress in all rank slots.
+  /// Returns a watchdog that uses the progress in all rank slots.
   std::unique_ptr<Watchdog> watchdog(double timeoutSeconds) const;
 
 private:

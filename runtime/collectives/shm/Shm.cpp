@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between programs, exchange number n is written to words[n % 2] of every rank slot. A rank writes
-// exchange n + 2 only after all ranks have published exchange n + 1, and so have read exchange n.
+// Call number n of exchange() writes to words[n % 2] of the rank's slot. Call n + 2 may overwrite
+// the data of call n, because it follows call n + 1, which waits until all ranks have read that
+// data.
 //
 // collect() sends segments through the sender's mailbox. `sent` counts the segments that the sender
-// wrote, `received` those that rank 0 has read.
+// has written, and `received` counts the segments that rank 0 has read.
 //
-// A separate thread increments the process's heartbeat. So a stopped process can be told from a
-// process that computes or writes files. The time limit of a wait restarts with each heartbeat
-// between programs, and with each progress of the awaited rank within programs.
+// A separate thread increments the heartbeat of the process, also while the rank computes or writes
+// files. A stale heartbeat thus means that the process is stopped. Within programs, the time limit
+// of a wait restarts with each progress of the awaited rank; between programs, with each heartbeat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +52,7 @@ ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
   if (block->ranks() != ranks())
     badInput("expected a control block of %u ranks, found one of %u", ranks(), block->ranks());
   watchdog = block->watchdog(timeout);
-  // The first beat() keeps a process that is stopped early from seeming absent.
+  // A heartbeat of 0 would mean that the process has not connected.
   beat();
   heart = std::thread([this] { beatHeart(); });
 }
@@ -71,7 +72,6 @@ void ShmCommunicator::beatHeart() {
   while (!ending) {
     uint32_t seen = endingEvent.read();
     beat();
-    // A closed channel means that the process that watches the ranks is gone.
     if (channel.isClosed())
       watchdog->fail();
     checkWatcher();
@@ -111,8 +111,8 @@ void ShmCommunicator::poll() {
   Communicator::poll();
 }
 
-/// Receives a message of the given kind. The host enforces `timeout` with a refusal; the longer
-/// limit here is for a host that is gone.
+/// Receives a message of the given kind. If other ranks are late, the host sends a refusal after
+/// `timeout`. The longer limit in this function detects that the host does not answer.
 Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   Message message;
   Channel::Received got = channel.receive(message, attached, timeout * 2 + 10);
@@ -194,7 +194,7 @@ void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
 }
 
 void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
-  // poll() reports failures even if no exchange ever waits.
+  // Without poll(), a rank would not notice a failure if its exchanges never have to wait.
   poll();
   SharedControlBlock::RankSlot &rankSlot = block->rankSlot(firstRank());
   uint64_t round = rankSlot.exchanges.load(std::memory_order_relaxed) + 1;

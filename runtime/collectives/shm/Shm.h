@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process has one rank. The rank's arena is in a memfd, and all other arenas are mapped
-// read-only. Slots, events and mailboxes are in the control block, which the starting process
-// created (ShmHost.h).
+// Every process has one rank. The arena of the rank is in a memfd, and the arenas of all other
+// ranks are mapped read-only. Slots, events and mailboxes are in the control block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +21,9 @@ namespace fsdprt {
 
 class ShmCommunicator final : public PeerMemory {
 public:
-  /// Takes over the descriptor `channel`, the rank's end. Connects to the other ranks before memory
-  /// is allocated. Throws Error if the ranks' agreements (core/Agreement.h) differ.
+  /// Sends `agreement` to the host and receives the control block. Takes ownership of `channel`,
+  /// the descriptor of the rank's channel. Throws Error if the agreements of ranks differ
+  /// (core/Agreement.h).
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Part of the process that starts the ranks. It creates the control block and a channel to each
-// rank. It compares the ranks' agreements before the ranks allocate memory, and passes each arena
-// to all ranks. Later it receives the ranks' failures.
+// The host is the process that supervises the ranks. ShmHost creates the control block and a
+// channel to each rank. It compares the agreements of the ranks before they allocate memory, and
+// sends the descriptor of each arena to all ranks. Later it receives the failures of ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,27 +24,27 @@ class ShmHost {
 public:
   /// `collectives` is the largest number of collectives in a program.
   ShmHost(uint32_t ranks, uint32_t collectives);
-  /// For ranks that already have their ends of the channels. Takes over `ends`, the host's ends.
+  /// Uses existing channels. Takes ownership of the descriptors `ends`, the host's ends by rank.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   SharedControlBlock &getBoard() { return block; }
   uint32_t ranks() const { return static_cast<uint32_t>(members.size()); }
-  /// Returns the rank's end of its channel. The caller passes it to the rank and closes it here.
+  /// Returns the descriptor of the rank's end of its channel. The caller must pass it to the
+  /// process of the rank and close it in this process.
   int takeEndOf(uint32_t rank);
-  /// Handles messages of ranks; waits for at most `seconds`.
+  /// Handles messages of ranks. If there are none, waits for at most `seconds`.
   void serve(double seconds);
   bool areConnected() const { return connected; }
   /// Refuses all ranks that are not connected yet, which ends their waits.
   void refuse(const Error &reason);
-  /// Sends all ranks the reason why the run ends. Each rank that reports a failure later gets it
-  /// again.
+  /// Sends the reason why the run ends to all ranks. Later sends it again to each rank that reports
+  /// a failure.
   void tell(const Error &reason);
-  /// Returns true if the rank's end of the channel is closed, which means that its process is gone.
+  /// Returns true if the rank's end of its channel is closed, because the process has ended.
   bool isGone(uint32_t rank) const { return members[rank].gone; }
-  /// Return the failure that a rank reported, or the reason why all ranks were refused.
   const std::optional<Error> &failureOf(uint32_t rank) const { return members[rank].failure; }
   const std::optional<Error> &getRefusal() const { return refused; }
-  /// Returns the ranks that have not sent the expected message yet, as in "1, 3".
+  /// Returns the ranks that have not sent the expected message yet, as text such as "1, 3".
   std::string missing() const;
 
 private:

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Only the rank writes `posted`, and only the worker writes `done`; both counters only grow. After
-// a failure no further transfer runs, and every await throws.
+// Only the rank increments `posted`, and only the worker increments `done`. After a transfer has
+// failed, no further transfer runs, and every call of await() for a later transfer throws.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread completes transfers in the order in which they were posted, while the rank computes:
+// The thread of a worker completes transfers in the order in which the rank posts them, while the
+// rank computes:
 //
 //     rank        post | launch | launch | launch | await
-//     worker         [ waits for peers, copies ]
+//     worker         [ waits for other ranks, copies ]
 //
-// A rank has one worker for its collectives. This worker runs one transfer at a time, because one
-// transfer can use the full bandwidth of the links. All ranks post transfers in the program's
-// order, so that workers cannot deadlock. A second worker makes the copies between device, host and
-// file, which need no peer.
+// A rank has one worker for collectives. This worker runs one transfer at a time, because one
+// transfer can use the full bandwidth of the links. All ranks post transfers in the order of the
+// program, so that their workers cannot deadlock. Further workers execute copies between device
+// memory, host memory and the file of offloaded states, which do not wait for other ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +30,8 @@ namespace fsdprt {
 
 class AsyncTransferWorker {
 public:
-  /// Starts the thread, which calls `perform` with each posted transfer (an index below
-  /// `numTransfers`). The constructor allocates all memory that the worker needs.
+  /// Starts the thread, which calls perform(transfer) for each posted transfer. Transfers are
+  /// indices below `numTransfers`. The constructor allocates all memory that the worker needs.
   AsyncTransferWorker(uint32_t numTransfers, std::function<void(uint32_t)> perform);
   ~AsyncTransferWorker();
   AsyncTransferWorker(const AsyncTransferWorker &) = delete;
@@ -38,13 +39,14 @@ public:
 
   /// Posts a transfer for execution. Allocates no memory and does not wait.
   void post(uint32_t transfer);
-  /// Waits until a transfer is complete. Throws the error of this or an earlier transfer.
+  /// Waits until a transfer is complete. If this transfer or an earlier one has failed, throws the
+  /// error.
   void await(uint32_t transfer);
-  /// Returns true if a transfer is complete. The caller may then read its span and its target.
+  /// Returns true if a transfer is complete. The caller may then read its target, and call span().
   bool isDone(uint32_t transfer) const {
     return done.load(std::memory_order_acquire) >= tickets[transfer];
   }
-  /// Time span in which a transfer last ran, in nanoseconds of monotonicNanoseconds().
+  /// Begin and end of the last execution of a transfer, as results of monotonicNanoseconds().
   struct Span {
     uint64_t begin = 0, end = 0;
   };
@@ -54,12 +56,12 @@ private:
   void serve();
 
   std::function<void(uint32_t)> perform;
-  std::vector<uint32_t> queue;   // ring buffer; no transfer is in it twice
-  std::vector<uint64_t> tickets; // by transfer: number of its post, from 1
+  std::vector<uint32_t> queue;   ///< ring buffer of transfers; each is in it at most once
+  std::vector<uint64_t> tickets; ///< by transfer: value of `posted` after its last post()
   std::vector<Span> spans;
   std::atomic<uint64_t> posted{0}, done{0};
   std::atomic<bool> isReady{false}, ending{false}, failed{false};
-  std::exception_ptr error; // set before `failed`
+  std::exception_ptr error; ///< is set before `failed`
   FutexEvent postEvent, doneEvent;
   std::thread thread;
 };

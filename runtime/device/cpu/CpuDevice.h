@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A phase of a kernel is a loop over tiles. Each worker thread runs a range of tiles with its own
-// workspace.
+// A phase of a kernel is a loop over tiles. Each worker thread runs a range of tiles, and has a
+// workspace of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ public:
 private:
   const Artifact &artifact;
   const fb::Layout &layout;
-  std::byte *scratch = nullptr; // first worker's workspace; the others follow it
+  std::byte *scratch = nullptr; ///< workspaces of all workers, one after the other
 };
 
 } // namespace fsdprt

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes everything except kernels on the rank's threads. A separate thread, the copy worker,
-// makes asynchronous copies.
+// Executes all commands except kernels on the threads of the rank. The thread of `copyWorker`
+// executes asynchronous copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
   void finish(const std::function<void()> &) override {}
 
 protected:
-  /// Copy numbers are below `numCopies`.
+  /// Numbers of asynchronous copies must be below `numCopies`.
   explicit HostDevice(uint32_t numCopies) : copies(numCopies) {}
   WorkerPool *pool = nullptr;
 
@@ -43,7 +43,7 @@ private:
     std::byte *to = nullptr;
     uint64_t bytes = 0;
   };
-  std::vector<Copy> copies; // by number
+  std::vector<Copy> copies; ///< asynchronous copies by number
   std::unique_ptr<AsyncTransferWorker> copyWorker;
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rank's own thread is worker 0. The other workers sleep between tasks.
+// The thread of the rank is worker 0. The other workers are threads that sleep between tasks:
 //
 //     run(task):   worker 0   task(0) ----------- waits for all
 //                  worker 1   ...... task(1) ---
@@ -25,7 +25,7 @@ namespace fsdprt {
 
 class WorkerPool {
 public:
-  /// A waiting thread polls `spins` times before it sleeps (see spinsFor).
+  /// A waiting thread polls `spins` times before it sleeps. spinsFor() returns a good value.
   WorkerPool(uint32_t workers, uint32_t spins);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
@@ -43,7 +43,8 @@ public:
     finish();
   }
 
-  /// Computes the range of [0, extent) of worker `w`. Each range begins at a multiple of `tile`.
+  /// Sets [begin, end) to the part of [0, extent) that worker `w` computes. Each part begins at a
+  /// multiple of `tile`.
   static void split(uint64_t extent, uint64_t tile, uint32_t workers, uint32_t w, uint64_t &begin,
                     uint64_t &end) {
     uint64_t tiles = extent / tile + (extent % tile != 0);

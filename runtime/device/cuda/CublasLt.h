@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's library of matrix products (libcublasLt.so.13 or .12, or FSDPRT_CUBLASLT_LIBRARY). The
-// library is loaded if an artifact has library products. The build does not need its headers,
-// because this file declares its binary interface.
+// cuBLASLt, NVIDIA's library of matrix products, is loaded if an artifact uses it: the library that
+// the environment variable FSDPRT_CUBLASLT_LIBRARY names, or else libcublasLt.so.13 or .12. The
+// build does not need the headers of cuBLASLt, because this file declares its binary interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@
 
 namespace fsdprt {
 
-/// Handles: cublasLtHandle_t, _MatmulDesc_t, _MatrixLayout_t, _MatmulPreference_t.
+/// Correspond to cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t and
+/// cublasLtMatmulPreference_t.
 using LtHandle = struct LtHandleOpaque *;
 using LtProduct = struct LtProductOpaque *;
 using LtMatrix = struct LtMatrixOpaque *;
@@ -48,15 +49,16 @@ enum LtMatrixAttribute : int { ltBatchCount = 5, ltBatchStride = 6 };
 enum LtPreferenceAttribute : int {
   ltMaxWorkspace = 1,
   ltReductionMask = 3,
-  ltMinAlignmentA = 5 ///< the attributes of B, C and D follow
+  ltMinAlignmentA = 5 ///< The values for B, C and D are 6, 7 and 8.
 };
-/// Bits of cublasLtEpilogue_t: a bias, GELU, the derivative of GELU, and an auxiliary matrix that
-/// holds GELU's argument.
+/// Bits of cublasLtEpilogue_t: none, a bias, GELU, the derivative of GELU, and an auxiliary matrix
+/// with the argument of GELU.
 enum LtEpilogue : int { ltPlain = 1, ltBias = 4, ltGelu = 32, ltGeluGradient = 192, ltAux = 128 };
-/// Split-k reduction: partial sums in the workspace are added in f32, in a fixed order.
+/// Kind of split-k reduction in which partial sums in the workspace are added in f32, in a fixed
+/// order.
 constexpr uint32_t ltReduceInComputeType = 2;
 
-/// cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
+/// Correspond to cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
 struct LtAlgorithm {
   uint64_t data[8];
 };
@@ -69,7 +71,7 @@ struct LtHeuristic {
 };
 static_assert(sizeof(LtHeuristic) == 96, "the layout of cublasLtMatmulHeuristicResult_t");
 
-/// Each entry is the library's name of a function, the name used here, and its type.
+/// Each entry has the name of a function in cuBLASLt, its name in CublasLt, and its type.
 #define FSDPRT_CUBLASLT_FUNCTIONS(FUNCTION)                                                        \
   FUNCTION(cublasLtCreate, create, LtStatus (*)(LtHandle *))                                       \
   FUNCTION(cublasLtDestroy, destroy, LtStatus (*)(LtHandle))                                       \
@@ -96,12 +98,13 @@ static_assert(sizeof(LtHeuristic) == 96, "the layout of cublasLtMatmulHeuristicR
                         LtMatrix, const void *, const void *, LtMatrix, void *, LtMatrix,          \
                         const LtAlgorithm *, void *, size_t, CudaStream))
 
-/// Functions of the library, which is never unloaded.
+/// The functions of cuBLASLt. The library is never unloaded.
 class CublasLt {
 public:
   static constexpr size_t oldest = 120000;
 
-  /// Loads the library. Throws Error, which names `user`, if the library is missing or too old.
+  /// Loads the library. Throws Error if the library is missing or too old; the message names
+  /// `user`.
   explicit CublasLt(const char *user);
 
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_MEMBER)

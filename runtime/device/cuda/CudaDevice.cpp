@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host reads and writes device memory piece by piece through the staging buffer. These copies
-// are on the compute stream, so that they run after earlier launches.
+// The host reads and writes device memory in chunks through the staging buffer. These copies are on
+// the compute stream, so that they run after earlier launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,16 +75,16 @@ private:
   void launchEntry(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings);
 
   const Artifact &artifact;
-  std::shared_ptr<CudaDriver> driver; // keeps the driver alive
+  std::shared_ptr<CudaDriver> driver; ///< owner of `cuda`
   std::shared_ptr<CudaPhysicalDevice> device;
   const CudaDriver &cuda;
   CudaQueue lanes;
   CudaHeartbeat heartbeats;
   std::byte *staging = nullptr;
   uint64_t arenaBytes = 0;
-  CudaMark here;                                // start of an asynchronous copy
-  std::vector<std::unique_ptr<CudaMark>> moved; // end of each copy, by its number
-  std::vector<DeviceSpan> spans;                // of each copy, by its number
+  CudaMark here;                                ///< mark before an asynchronous copy
+  std::vector<std::unique_ptr<CudaMark>> moved; ///< mark after each copy, by its number
+  std::vector<DeviceSpan> spans;                ///< time stamps of each copy, by its number
   std::unique_ptr<LibraryGemm> libraryGemm;
 };
 } // namespace
@@ -252,8 +252,8 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
            cuda.reason(result).c_str());
 }
 
-/// Returns an empty text for unfinished work and for errors of a graph's capture, which are no
-/// faults.
+/// Returns a description of the error of the compute stream. Unfinished work and errors of a stream
+/// capture are not sticky, so that the text is empty for them.
 std::string CudaDevice::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));

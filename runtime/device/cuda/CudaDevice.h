@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs an artifact's kernels on CUDA devices through the driver's interface. A rank's arena is one
-// allocation in device memory; its host arena is one allocation of mapped host memory. Commands are
-// enqueued on streams (CudaQueue.h). The host accesses the arena by copies through a pinned staging
-// buffer.
+// Runs the kernels of an artifact on CUDA devices through the interface of the driver. An arena is
+// one allocation in device memory and, if states are offloaded, one allocation of mapped host
+// memory. Commands are enqueued on streams (CudaQueue.h). The host accesses device memory by copies
+// through a pinned staging buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,9 @@
 
 namespace fsdprt {
 
-/// Creates a device for each rank. Ranks are assigned to the machine's GPUs cyclically. Throws
-/// Error if there is no driver, no GPU can run the artifact's code, or the device memory is too
-/// small. These conditions are checked before an arena is allocated.
+/// Creates a device for each rank. Ranks are assigned to the GPUs of the machine cyclically. Throws
+/// Error if there is no driver, if a GPU cannot run the artifact's code, or if its memory is too
+/// small for the arenas. Allocates no arena.
 std::vector<std::unique_ptr<Device>>
 makeCudaDevices(const Artifact &artifact, const fb::Layout &layout, const DeviceOptions &options);
 

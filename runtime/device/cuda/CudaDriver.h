@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The CUDA driver (libcuda.so.1 or FSDPRT_CUDA_LIBRARY) is loaded on demand. The build does not
-// need its headers, because this file declares its binary interface.
+// The CUDA driver is loaded on demand: the library that the environment variable
+// FSDPRT_CUDA_LIBRARY names, or else libcuda.so.1. The build does not need the headers of CUDA,
+// because this file declares the binary interface of the driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,8 @@
 
 namespace fsdprt {
 
-/// Handles: CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec, CUdeviceptr.
+/// Correspond to CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec and
+/// CUdeviceptr.
 using CudaContext = struct CudaContextOpaque *;
 using CudaStream = struct CudaStreamOpaque *;
 using CudaEvent = struct CudaEventOpaque *;
@@ -38,7 +40,7 @@ enum CudaResult : int {
   cudaInvalidPtx = 218,
   cudaNotReady = 600,
   cudaPeerEnabled = 704,
-  cudaCaptureUnsupported = 900 ///< lowest code of a capture's errors
+  cudaCaptureUnsupported = 900 ///< lowest code of errors of stream captures
 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -55,8 +57,8 @@ constexpr int cudaSwizzle128 = 3,
 constexpr int cudaCaptureRelaxed = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG_BUFFER, _SIZE_BYTES
 
-/// Each entry is the driver's name of a function, the name used here, and its type. Any use of a
-/// device needs these functions:
+/// Each entry has the name of a function in the driver, its name in CudaDriver, and its type. Every
+/// use of a GPU needs these functions:
 #define FSDPRT_CUDA_FUNCTIONS(FUNCTION)                                                            \
   FUNCTION(cuInit, init, CudaResult (*)(unsigned))                                                 \
   FUNCTION(cuDriverGetVersion, driverGetVersion, CudaResult (*)(int *))                            \
@@ -125,13 +127,12 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
            CudaResult (*)(void *, int, unsigned, void *, const uint64_t *, const uint64_t *,       \
                           const uint32_t *, const uint32_t *, int, int, int, int))
 
-/// Drivers before 12.4 lack this function:
+/// Drivers of CUDA versions before 12.4 lack this function:
 #define FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FUNCTION)                                                   \
   FUNCTION(cuFuncLoad, functionLoad, CudaResult (*)(CudaFunction))
 
 #define FSDPRT_MEMBER(NAME, member, ...) std::common_type_t<__VA_ARGS__> member = nullptr;
 
-/// An error reported by the driver.
 class CudaFailure : public Error {
 public:
   CudaFailure(CudaResult result, std::string message)
@@ -152,11 +153,11 @@ public:
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_MEMBER)
 
   int devices() const { return count; }
-  /// Compiles PTX with the driver and returns the module. On failure throws CudaFailure with the
-  /// driver's log; `what` names the PTX.
+  /// Lets the driver compile PTX, and returns the module. On failure, throws CudaFailure with the
+  /// log of the driver. `what` names the PTX in the message.
   CudaModule translate(const char *ptx, const char *what) const;
-  /// Returns a kernel of a module. Loads the kernel's code on the GPU, so that its memory is
-  /// allocated now and not at the first launch. `what` names the attempted action.
+  /// Returns a kernel of a module. Loads the code of the kernel on the GPU, so that the first
+  /// launch allocates no memory. `what` names the attempted action in messages.
   CudaFunction load(CudaModule module, const char *name, const char *what) const;
   std::string versionText() const;
   /// Throws CudaFailure if `result` is a failure; `what` names the attempted action.

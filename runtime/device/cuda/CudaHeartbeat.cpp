@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel writes the heartbeat, so that the compute stream has no copies.
+// The heartbeat is written by a kernel and not by a copy, so that the compute stream has no copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,8 @@ CudaHeartbeat::~CudaHeartbeat() {
   queue.driver().memFreeHost(word);
 }
 
-/// Resets the heartbeat. No kernel writes `word` now, but other threads may read it.
+/// Sets the heartbeat to 0. No kernel writes `word` at the same time, but other threads may read
+/// it.
 __attribute__((no_sanitize("thread"))) void CudaHeartbeat::begin() {
   *static_cast<volatile float *>(word) = 0;
   counted = 0;
@@ -45,7 +46,7 @@ void CudaHeartbeat::count() {
                          1, reinterpret_cast<CudaPointer>(word));
 }
 
-/// Reads the heartbeat. The GPU may write `word` at any time; no host thread writes it.
+/// Reads the heartbeat, which the GPU may write at the same time.
 __attribute__((no_sanitize("thread"))) uint32_t CudaHeartbeat::read() const {
   return static_cast<uint32_t>(*static_cast<const volatile float *>(word));
 }

@@ -4,11 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host enqueues work far ahead of a GPU; for a CUDA graph, it enqueues a whole step. To observe
-// the GPU's progress, a small kernel follows every `launches` launches, also within graphs. It
-// writes the number of the heartbeat to pinned host memory. The kernel is a sum whose only source
-// is that number. The number tells the position within the run with an error of at most `launches`
-// launches.
+// The host enqueues work long before a GPU executes it. To observe the progress of the GPU, a small
+// kernel follows every `launches` launches, also within graphs. The kernel writes the number of the
+// heartbeat to pinned host memory: it is a sum (CudaSums.h) whose only source is that number. The
+// number tells the position in the run with an error of at most `launches` launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +20,8 @@ namespace fsdprt {
 
 class CudaHeartbeat {
 public:
-  /// Number of launches per heartbeat.
   static constexpr uint32_t launches = 32;
-  /// Largest number of a heartbeat; the next heartbeat is number 1.
+  /// Largest number of a heartbeat. The next heartbeat after it has number 1.
   static constexpr uint32_t numbers = 4096;
 
   explicit CudaHeartbeat(const CudaQueue &queue);
@@ -33,7 +31,7 @@ public:
 
   /// Resets the heartbeat and the count of launches. The compute stream must be idle.
   void begin();
-  /// Counts a launch on the compute stream, and enqueues a heartbeat if one is due.
+  /// Counts a launch on the compute stream. Enqueues a heartbeat after every `launches` launches.
   void count();
   /// Returns the number of the last heartbeat, or 0 if there was none. A changed value means
   /// progress.
@@ -41,7 +39,7 @@ public:
 
 private:
   const CudaQueue &queue;
-  float *word = nullptr; // pinned memory: last heartbeat, numbers 1, 2, ...
+  float *word = nullptr; ///< pinned memory: the last heartbeat, and then the numbers 1, 2, ...
   uint32_t counted = 0;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels are looked up and configured once. So a launch is only a table lookup, the encoding of
-// its tensor maps, and one call.
+// Kernels are found in the module and configured once. A launch therefore consists of a table
+// lookup, the encoding of tensor maps, and one call of the driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t sharedWithoutAsking = 48 << 10;  // bytes per block without an attribute
-static constexpr uint64_t granularity = uint64_t(2) << 20; // of device memory allocations
+static constexpr uint64_t sharedWithoutAsking = 48 << 10;  // default limit of shared memory
+static constexpr uint64_t granularity = uint64_t(2) << 20; // unit of device memory allocations
 
 std::string CudaPhysicalDevice::Arenas::text() const {
   return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(),
@@ -64,7 +64,8 @@ std::string CudaPhysicalDevice::name() const {
   return format("GPU %d, %s,", ordinal, printable(text).c_str());
 }
 
-/// Code for sm_90a runs only on capability 9.0; the PTX of sm_80 also runs on all later chips.
+/// Throws Error if the artifact's code cannot run on this GPU. Code for a target such as sm_90a
+/// runs only on that chip, and other code also on all later chips.
 void CudaPhysicalDevice::checkCapability() const {
   std::string chip = artifact.gpu()->chip()->str();
   int wanted = std::atoi(chip.c_str() + std::min<size_t>(chip.size(), 3));
@@ -99,11 +100,11 @@ void CudaPhysicalDevice::loadModule() {
   const fb::Gpu &gpu = *artifact.gpu();
   if (gpu.cubin_bytes()) {
     CudaResult result = cuda.moduleLoadData(&module, artifact.cubin().data());
-    // Machine code for an older chip is not loaded, and the driver compiles the PTX instead.
+    // If the machine code is for an older chip, the driver compiles the PTX instead.
     if (result != cudaNoBinary)
       return cuda.check(result, "load the artifact's machine code");
   }
-  std::string text(artifact.ptx()); // The string adds a terminating zero.
+  std::string text(artifact.ptx()); // The string has a terminating zero.
   module = cuda.translate(text.c_str(), "the artifact's PTX");
 }
 
@@ -120,8 +121,8 @@ void CudaPhysicalDevice::findEntry(const fb::Phase &phase) {
   entries.emplace(&phase, function);
 }
 
-/// Throws the failure with the names of artifact and GPU. If memory ran out, the message also has
-/// the free memory and the size of the arenas.
+/// Throws Error with the names of the artifact and the GPU, and with the message of `failure`. If
+/// the GPU is out of memory, the message has the free memory and the size of the arenas.
 void CudaPhysicalDevice::explain(const CudaFailure &failure) const {
   bool isBadPtx = failure.result == cudaInvalidPtx;
   if (failure.result != cudaOutOfMemory)

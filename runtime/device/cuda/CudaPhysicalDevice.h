@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// State that the ranks on one GPU share: the context, the artifact's code and the runtime's
-// kernels.
+// Holds what all ranks on one GPU have in common: the context, the code of the artifact, and the
+// kernels of the runtime.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace fsdprt {
 
 class CudaPhysicalDevice {
 public:
-  /// Memory that the ranks on this GPU need: `ranks` arenas of `bytes` each.
+  /// Memory that the ranks on this GPU need: `ranks` arenas of `bytes` bytes each.
   struct Arenas {
     uint32_t ranks;
     uint64_t bytes;
@@ -35,12 +35,12 @@ public:
   CudaPhysicalDevice(const CudaPhysicalDevice &) = delete;
   CudaPhysicalDevice &operator=(const CudaPhysicalDevice &) = delete;
 
-  /// Loads the machine code if it is for this chip; else the driver compiles the PTX. Sets the
-  /// dynamic shared memory of kernels.
+  /// Loads the machine code of the artifact if the GPU can run it, and otherwise lets the driver
+  /// compile the PTX. Sets the dynamic shared memory of kernels.
   void load();
   /// Throws Error if the arenas do not fit in the free memory.
   void checkMemory() const;
-  /// Returns the bytes in use apart from the arenas that were reported to countArena().
+  /// Returns the number of bytes in use, apart from the arenas that were reported to countArena().
   uint64_t bytesBeside() const;
   void countArena(int64_t bytes) { arenaBytes += bytes; }
 
@@ -49,7 +49,7 @@ public:
   int getOrdinal() const { return ordinal; }
   CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
   const CudaSums &getSums() const { return *sums; }
-  /// Creates the library products of one rank. Returns null if the artifact has none.
+  /// Creates the cuBLASLt products of one rank. Returns null if the artifact has none.
   std::unique_ptr<LibraryGemm> makeLibraryGemm() const {
     return plans ? std::make_unique<LibraryGemm>(plans, artifact) : nullptr;
   }

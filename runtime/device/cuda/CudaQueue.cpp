@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A wait polls without pause at first, and later between short sleeps. So a failed rank or a time
-// limit can end the wait.
+// A wait polls without pauses at first, and then between short sleeps and calls of idle(). The
+// function idle() can end the wait by throwing, for example if another rank has failed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 using namespace fsdprt;
 
-static constexpr int urgent = -1;           // priority of transfers; other ranks wait for them
-static constexpr double pollSeconds = 2e-4; // time of polling without sleeps
+static constexpr int urgent = -1;           // priority of transfers, because other ranks wait
+static constexpr double pollSeconds = 2e-4; // time for which a wait polls without pauses
 static constexpr long napNanoseconds = 20000;
 
 CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums)
@@ -48,7 +48,7 @@ void CudaQueue::finish(const std::function<void()> &idle) const {
         continue;
       }
       idle();
-      use(); // `idle` may have changed the current context
+      use(); // idle() may have changed the current context.
       timespec nap = {0, napNanoseconds};
       nanosleep(&nap, nullptr);
     }

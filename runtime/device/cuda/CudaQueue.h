@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank uses four streams of its GPU: for computation, for gathers and broadcasts, for reductions,
-// and for copies between its arenas. A mark is an event on one stream that other streams wait for.
-// The host waits only in finish().
+// A rank uses four streams of its GPU: one for kernels, one for gathers and broadcasts, one for
+// reductions, and one for asynchronous copies. A mark is an event on one stream for which other
+// streams can wait. The host waits only in finish().
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ class CudaQueue {
 public:
   enum Lane { compute, gather, reduce, copies };
 
-  /// `sums` belongs to the same context. It may be null if the queue needs no sums.
+  /// `sums` must belong to the same context. It may be null if no sums are launched.
   CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums);
   ~CudaQueue();
   CudaQueue(const CudaQueue &) = delete;
@@ -36,16 +36,15 @@ public:
   const CudaSums &getSums() const { return *sums; }
   int getDevice() const { return device; }
   CudaContext getContext() const { return context; }
-  /// Makes the rank's GPU current for this thread.
+  /// Makes the context of the rank's GPU current for the calling thread.
   void use() const { cuda.contextSetCurrent(context); }
   CudaStream stream(Lane lane) const { return streams[lane]; }
-  /// Sets the timeline that stamp() uses, or null for none.
+  /// Sets the timeline that stamp() uses. It may be null.
   void setTimeline(CudaTimeline *given) { timeline = given; }
-  /// Enqueues a stamp of the timeline on a stream. Returns its number, or 0 if there is no
-  /// timeline.
+  /// Enqueues a time stamp on a stream. Returns its number, or 0 if there is no timeline.
   uint32_t stamp(Lane lane) const;
-  /// Waits until all streams are idle, and calls `idle` repeatedly while it waits. Throws Error if
-  /// work on a stream failed.
+  /// Waits until all streams are idle. Calls idle() repeatedly while it waits. Throws Error if work
+  /// on a stream has failed.
   void finish(const std::function<void()> &idle) const;
 
 private:
@@ -57,7 +56,7 @@ private:
   std::array<CudaStream, 4> streams{};
 };
 
-/// The point of a stream at which record() was last called.
+/// An event on a stream of `queue`.
 class CudaMark {
 public:
   explicit CudaMark(const CudaQueue &queue);
@@ -66,7 +65,7 @@ public:
   CudaMark &operator=(const CudaMark &) = delete;
 
   void record(CudaQueue::Lane lane) const;
-  /// Makes a stream, perhaps of another rank, wait for the mark.
+  /// Makes a stream, which may be a stream of another rank, wait for the last record().
   void hold(const CudaQueue &other, CudaQueue::Lane lane) const;
 
 private:

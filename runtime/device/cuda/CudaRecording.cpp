@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Captures the first rank's compute stream, and all streams that wait for one of its events.
+// Captures the compute stream of the first rank. The capture extends to all streams that wait for
+// an event on a captured stream.
 //
 //===----------------------------------------------------------------------===//
 

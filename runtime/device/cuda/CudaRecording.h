@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between begin() and end(), the work that ranks enqueue on their streams is captured instead of
-// run, as one graph for all ranks. Any thread of the ranks may enqueue work. Each transfer stream
-// must be joined to the compute stream that it was forked from.
+// Between begin() and end(), the work that ranks enqueue on their streams is captured, as one graph
+// of all ranks, instead of executed. Any thread of the ranks may enqueue work. Before end(), the
+// compute stream of a rank must wait for each transfer stream that has waited for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace fsdprt {
 
 class CudaRecording : public DeviceGraph {
 public:
-  /// Captures the streams of these queues, which must outlive the recording.
+  /// Captures the streams of `queues`, which must outlive the recording.
   explicit CudaRecording(std::vector<const CudaQueue *> queues);
   ~CudaRecording() override;
   CudaRecording(const CudaRecording &) = delete;
@@ -31,9 +31,9 @@ public:
   /// begin(), end() and launch() throw Error on failure.
   void begin() override;
   void end() override;
-  /// Enqueues the graph on the first rank's compute stream. Call end() first.
+  /// Enqueues the graph on the compute stream of the first rank. end() must have been called.
   void launch() const override;
-  /// Ends the capture and discards it. Replaces end() after a failure.
+  /// Ends the capture and discards the graph. Must be called instead of end() after a failure.
   void cancel() noexcept override;
   bool isReady() const override { return runs != nullptr; }
 
@@ -41,7 +41,7 @@ private:
   const CudaQueue &first() const { return *queues.front(); }
 
   std::vector<const CudaQueue *> queues;
-  std::vector<std::unique_ptr<CudaMark>> marks; // by queue: fork and join of the compute stream
+  std::vector<std::unique_ptr<CudaMark>> marks; ///< marks by queue that connect compute streams
   CudaGraphExec runs = nullptr;
 };
 

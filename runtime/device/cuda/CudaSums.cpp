@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread computes 16 bytes of the result. It computes a single element if an address is not
-// aligned, or if the element follows the last whole vector. It loads four sources at a time and
-// adds them one after the other. Sums of f64 are in f64, all others in f32.
+// A thread computes a vector of 16 bytes of the result. If an address is not aligned, or for
+// elements after the last whole vector, a thread computes a single element. A thread loads four
+// sources at a time and adds them one after the other. Sums of f64 are in f64, and all others are
+// in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,6 @@ using namespace fsdprt;
 static constexpr unsigned vectorBytes = 16, atOnce = 4;
 
 namespace {
-/// Properties of a data type.
 struct Form {
   const char *name, *sum; ///< PTX names of the type and of the type of its sums
   unsigned bytes;
@@ -27,8 +27,8 @@ struct Form {
 constexpr Form forms[] = {
     {"f64", "f64", 8}, {"f32", "f32", 4}, {"f16", "f32", 2}, {"bf16", "f32", 2}}; // by DType
 
-/// Generates the kernel of one type. Registers: %w are loaded words, %x values, %a sums; 4 words
-/// are 16 bytes.
+/// Generates the kernel of one type. Registers %w hold loaded words, %x converted values, and %a
+/// sums. A word has 4 bytes.
 class Writer {
 public:
   explicit Writer(const Form &form)
@@ -73,7 +73,7 @@ void Writer::loadVector(unsigned k) {
               joined(words).c_str(), k));
 }
 
-/// Adds a 16-bit value in register `half`, of source `k`, to sum `value`.
+/// Generates code that adds the 16-bit value of source `k` in register `half` to sum `value`.
 void Writer::addHalf(unsigned k, unsigned value, const std::string &half) {
   if (form.name[0] == 'b') {
     line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k,
@@ -115,8 +115,8 @@ void Writer::addElement(unsigned k) {
   line(format("@%%q%u add.rn.%s %%a0, %%a0, %s%u;", k, form.sum, isDouble ? "%d" : "%y", k));
 }
 
-/// Generates the loop over all sources, `atOnce` at a time. %offset is the offset of the thread's
-/// data.
+/// Generates the loop over all sources, which handles `atOnce` sources per iteration. %offset is
+/// the byte offset of the thread's elements.
 void Writer::loop(const char *label, unsigned values, void (Writer::*load)(unsigned),
                   void (Writer::*add)(unsigned)) {
   for (unsigned i = 0; i < values; ++i)
@@ -153,7 +153,7 @@ void Writer::storeVector() {
   std::vector<std::string> words;
   for (unsigned i = 0; i < (isDouble ? 2 : 4); ++i) {
     words.push_back(isHalf ? word(0, i) : sum(i));
-    if (isHalf) // The first source operand becomes the upper half.
+    if (isHalf) // The first source operand of the instruction becomes the upper half.
       line(format("cvt.rn.%sx2.f32 %s, %s, %s;", form.name, word(0, i).c_str(),
                   sum(2 * i + 1).c_str(), sum(2 * i).c_str()));
   }

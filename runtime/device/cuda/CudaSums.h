@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Generates and launches a kernel that sums buffers of several ranks in the order of ranks. It
-// computes the same bits as Reduce.h on a CPU. The runtime has no compiler, so it generates the
-// kernel as PTX for sm_80, which the driver compiles.
+// Generates and launches a kernel that sums buffers of several ranks in the order of ranks. The
+// kernel computes the same bits as Reduce.h on a CPU. Because the runtime does not contain a
+// compiler, it generates PTX for sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,37 +23,37 @@ class CudaSums {
 public:
   static constexpr uint32_t mostSources = 64, threads = 256;
 
-  /// Returns the PTX of fsdprt_sum_f32, _f64, _f16 and _bf16.
+  /// Returns the PTX of the kernels fsdprt_sum_f32, _f64, _f16 and _bf16.
   static std::string ptx();
-  /// Shape of a launch: number of 16-byte vectors, and number of blocks. A thread sums one vector,
-  /// or one of the elements that fill no vector.
+  /// Number of 16-byte vectors and of blocks of a launch. A thread sums one vector, or one of the
+  /// last elements, which do not fill a vector.
   struct Shape {
     uint64_t vectors, blocks;
   };
-  /// Returns the shape for `elements`; `bits` is the bitwise OR of all addresses.
+  /// Returns the shape of a launch for `elements` elements. `bits` is the bitwise OR of all
+  /// addresses.
   static Shape shapeOf(DType type, uint64_t elements, uint64_t bits);
 
-  /// Loads the kernels into the current context.
   explicit CudaSums(const CudaDriver &cuda);
   ~CudaSums();
   CudaSums(const CudaSums &) = delete;
   CudaSums &operator=(const CudaSums &) = delete;
 
-  /// Addresses of the summands, in the order of summation.
+  /// Addresses of the buffers to sum, in the order of summation.
   struct Sources {
     std::array<CudaPointer, mostSources> at{};
     uint32_t count = 0;
     void add(CudaPointer source) { at[count++] = source; }
   };
-  /// Enqueues on a stream of that context: target = ((+0 + first) + second) + ..., times 1 / count
-  /// for an average. A null address adds nothing, but counts in the average.
+  /// Enqueues target = ((+0 + first) + second) + ..., times 1 / count for an average, on a stream
+  /// of the context of the constructor. A null address adds nothing, but counts in the average.
   void launch(CudaStream stream, DType type, bool isAverage, const Sources &sources,
               uint64_t elements, CudaPointer target) const;
 
 private:
   const CudaDriver &cuda;
   CudaModule module = nullptr;
-  CudaFunction functions[4] = {}; // by DType
+  CudaFunction functions[4] = {}; ///< kernels by DType
 };
 
 } // namespace fsdprt

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The clocks are related through an event that the host has just waited for. The error is the
-// latency of one poll.
+// begin() records an event, polls until it is reached, and reads the host's clock. Times of the GPU
+// are relative to this event. Their error is at most the time between two polls.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Stamps are timed events on the streams of a rank. When a stamp is passed, all earlier work on its
-// stream has ended and no later work has begun. All stamps are created before the first run, and
-// numbered from 1 in each run:
+// Time stamps are timed events on the streams of a rank. When a stream reaches a stamp, all earlier
+// work on the stream has ended and no later work has begun. All stamps are created before the first
+// run, and are numbered from 1 in each run:
 //
 //   host       begin() | stamp, launch, stamp, ... | CudaQueue::finish() | timeOf(each)
 //   compute    base       1    [kernel]  2
@@ -30,14 +30,15 @@ public:
   CudaTimeline(const CudaTimeline &) = delete;
   CudaTimeline &operator=(const CudaTimeline &) = delete;
 
-  /// Starts a run, and relates the GPU's clock to the host's. The streams must be idle.
+  /// Starts a run, and measures the difference between the clocks of GPU and host. The streams must
+  /// be idle.
   void begin(const std::function<void()> &idle) override;
   uint32_t stampCommand() override { return stamp(CudaQueue::compute); }
-  /// Enqueues a stamp on a stream and returns its number. Any thread may call it. If the stream has
-  /// an error, the next checked call reports it.
+  /// Enqueues a time stamp on a stream and returns its number, or 0 if no stamp is left. Any thread
+  /// may call stamp(). An error of the stream is reported by a later call of another function.
   uint32_t stamp(CudaQueue::Lane lane) noexcept;
-  /// Returns the time at which a stamp was passed, in nanoseconds of the host's monotonic clock.
-  /// The host must have waited for the stamp.
+  /// Returns the time at which the stream reached a stamp, in nanoseconds of the host's monotonic
+  /// clock. The host must have waited for the stream.
   uint64_t timeOf(uint32_t stamp) const override;
 
 private:

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     result = lhs · rhs, m x n      D = A · B, n x m: A is rhs, transposed if rhs is not
-//     row-major;
-//                                    B is lhs likewise; C is the addend
-//     bias, along a row              along a column of D, as the library defines it
+//     artifact                       cuBLASLt
+//     result = lhs · rhs, m x n      D = A · B, n x m: A is rhs, transposed if rhs is transposed;
+//                                    B is lhs, transposed if lhs is transposed; C is the addend
+//     bias, along a row              bias, along a column of D
 //
-// The choice of an algorithm depends on alignments: 64 bytes for a binding, less for a matrix with
-// an offset in its binding. Partial sums of split-k are added in a fixed order.
+// The choice of an algorithm depends on the alignments of matrices. A binding is aligned to 64
+// bytes, and a matrix with an offset in its binding may have a smaller alignment. Partial sums of
+// split-k are added in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +64,6 @@ static std::string textOf(const fb::Product &product) {
 
 //===- Descriptors --------------------------------------------------------===//
 
-/// Descriptors of a product.
 struct LibraryGemm::Call {
   Call(const CublasLt &library, const fb::Product &product);
   ~Call();
@@ -86,8 +86,8 @@ private:
   LtMatrix describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const;
 };
 
-/// Returns the library's layout of a matrix of `rows` by `cols`. The layout's columns are the
-/// matrix's rows.
+/// Creates the layout of a matrix of `rows` by `cols`. A column of the layout is a row of the
+/// matrix, or a column if the matrix is transposed.
 LtMatrix LibraryGemm::Call::describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const {
   LtMatrix made = nullptr;
   bool isTransposed = matrix.transposed();
@@ -149,12 +149,12 @@ LibraryGemmPlans::LibraryGemmPlans(const Artifact &artifact)
                  [this](const fb::Kernel &kernel, const fb::Phase &phase) { plan(kernel, phase); });
 }
 
-/// Returns the matrix for C: the addend, or the result if there is no addend.
+/// Returns the matrix C of a product: the addend, or the result if there is no addend.
 static const fb::Matrix *addendOf(const fb::Product &product) {
   return product.addend() ? product.addend() : product.result();
 }
 
-/// Returns all properties that the choice of an algorithm may depend on.
+/// Returns all properties of a product on which the choice of an algorithm may depend.
 static std::vector<uint64_t> keyOf(const fb::Product &product, uint64_t workspace) {
   std::vector<uint64_t> key{product.m(),
                             product.n(),
@@ -189,8 +189,7 @@ struct Preference {
 };
 } // namespace
 
-/// Returns an address with the alignment that the matrix will have. The library reads nothing but
-/// the alignment.
+/// Returns an address that is aligned like the matrix. cuBLASLt reads only the alignment.
 static const void *standIn(const fb::Matrix &matrix) {
   return reinterpret_cast<const void *>((uintptr_t(1) << 20) + alignmentOf(matrix));
 }

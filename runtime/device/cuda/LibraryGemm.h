@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Phases with a Product are calls of cuBLASLt. The library's matrices are column-major and the
-// artifact's are row-major. So the library computes the transposed result: the transposed right
-// factor times the transposed left factor. A transposed matrix is the same memory, read in the
-// other order.
+// If a kernel has a Product, cuBLASLt computes its phase. The matrices of cuBLASLt are
+// column-major, and those of the artifact are row-major. The memory of a row-major matrix is that
+// of its transpose in column-major order. cuBLASLt therefore computes the transposed result: the
+// transposed right factor times the transposed left factor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +24,15 @@
 
 namespace fsdprt {
 
-/// Returns true if the manifest has products for the library.
+/// Returns true if kernels of the manifest have products that cuBLASLt computes.
 bool hasProducts(const fb::Manifest &manifest);
 
-/// cuBLASLt on one device, with the algorithms chosen for an artifact's products. Equal products
-/// share one query of the library.
+/// Algorithms of cuBLASLt on one device for all products of an artifact. Products with equal
+/// properties have the same algorithm.
 class LibraryGemmPlans {
 public:
-  /// Uses the device whose context is current. Throws Error if there is no library, or if a product
-  /// has no algorithm.
+  /// Uses the device whose context is current. Throws Error if cuBLASLt cannot be loaded, or if it
+  /// has no algorithm for a product.
   explicit LibraryGemmPlans(const Artifact &artifact);
   LibraryGemmPlans(const LibraryGemmPlans &) = delete;
   LibraryGemmPlans &operator=(const LibraryGemmPlans &) = delete;
@@ -44,7 +44,8 @@ public:
 private:
   void plan(const fb::Kernel &kernel, const fb::Phase &phase);
 
-  /// Destroys the library's handle, also if the constructor throws.
+  /// Owns the handle of cuBLASLt, so that it is destroyed even if the constructor of
+  /// LibraryGemmPlans throws.
   struct Handle {
     explicit Handle(const CublasLt &library) : library(library) {}
     ~Handle() {
@@ -60,20 +61,19 @@ private:
 
   const Artifact &artifact;
   Handle handle{library};
-  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; // by the properties of a product
+  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< by the properties of a product
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };
 
-/// The library products of one rank. Ranks do not share descriptors, because descriptors hold
-/// addresses.
+/// The products of one rank. Ranks do not share descriptors, because descriptors contain addresses.
 class LibraryGemm {
 public:
-  struct Call; // descriptors of a product
+  struct Call;
   LibraryGemm(std::shared_ptr<const LibraryGemmPlans> plans, const Artifact &artifact);
   ~LibraryGemm();
 
   /// Enqueues a product on a stream of the device. `bindings` has the addresses of the kernel's
-  /// buffers, then of its workspace.
+  /// buffers, and then of its workspace.
   void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings,
               CudaStream stream);
 

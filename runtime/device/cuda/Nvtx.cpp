@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime offers the slots of all modules, because a tool may write to a module without
-// checking that it exists. The runtime calls two of these slots. A tool's library that cannot be
-// loaded is ignored, because the run does not depend on the tool.
+// The runtime has slots for the functions of all NVTX modules, because a tool may write to the
+// slots of a module without checking that the module exists. The runtime calls only two of the
+// slots. If the library of a tool cannot be loaded, the runtime ignores it, because the run does
+// not need the tool.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +24,15 @@ using namespace fsdprt;
 namespace {
 using Function = void (*)();
 
-/// Number of functions of modules 1 to 6: core, CUDA, OpenCL, CUDA runtime, core with domains, and
-/// synchronisation.
+/// Numbers of functions of modules 1 to 6, which are: core, CUDA, OpenCL, CUDA runtime, core with
+/// domains, and synchronisation.
 constexpr unsigned modules = 7, mostFunctions = 15;
 constexpr unsigned functionsOf[modules] = {0, 15, 8, 14, 6, 15, 6};
 constexpr unsigned core = 1, rangePush = 9, rangePop = 11;
 constexpr uint32_t callbacksTable = 1, versionTable = 3;
 
 Function slots[modules][mostFunctions + 1];
-Function *tables[modules][mostFunctions + 2]; // pointers to slots; entry 0 and the last are null
+Function *tables[modules][mostFunctions + 2]; // pointers to slots; the first and last are null
 
 int tableOf(unsigned module, Function ***table, unsigned *size) {
   if (module == 0 || module >= modules)

@@ -4,13 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's tools (Nsight Systems and others) show ranges that a process announces through NVTX. A
-// tool sets NVTX_INJECTION64_PATH to the path of its library. The runtime loads the library and
-// offers tables of slots, into which the tool writes functions:
-//
-//     InitializeInjectionNvtx2(export table by number) -> callbacks: table of a module -> slots
-//
-// This file declares the interface. Without a tool, no library is loaded.
+// NVIDIA's profiling tools, such as Nsight Systems, show ranges that a process pushes through NVTX.
+// A tool sets NVTX_INJECTION64_PATH to the path of its library. The runtime loads this library and
+// calls its function InitializeInjectionNvtx2(). The argument is a function that returns export
+// tables, through which the tool writes addresses of its functions into slots of the runtime. If
+// the variable is not set, no library is loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +17,10 @@
 
 namespace fsdprt {
 
-/// Pushes and pops ranges, which nest within a thread.
+/// Pushes and pops ranges of the calling thread. Ranges can be nested.
 class Nvtx {
 public:
-  /// Returns null if there is no tool, or if the tool does not want ranges.
+  /// Returns null if there is no tool, or if the tool has not set the slots for ranges.
   static const Nvtx *find();
 
   void push(const char *name) const { pushRange(name); }

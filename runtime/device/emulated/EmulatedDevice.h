@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs an artifact's PTX on an emulator; each rank has one. The emulator's global memory is the
-// rank's arena, so that everything except kernels runs as on the CPU. A fault that the emulator
-// finds in a kernel is thrown as Error.
+// Runs the PTX of an artifact on an emulator. Each rank has its own emulator, whose global memory
+// is the arena of the rank. All commands except kernels run as on a CPU. If the emulator detects a
+// fault in a kernel, launch() throws Error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace fsdprt {
 
 class EmulatedDevice : public HostDevice {
 public:
-  /// `artifact` must be for a GPU and outlive the device.
+  /// `artifact` must contain code for a GPU, and must outlive the device.
   EmulatedDevice(const Artifact &artifact, uint32_t numCopies);
   ~EmulatedDevice() override;
 

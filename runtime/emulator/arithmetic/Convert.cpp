@@ -237,8 +237,9 @@ struct Narrow {
   static FSDPRT_INLINE uint16_t apply(float value) { return F::narrow(value); }
 };
 
-/// Returns a handler for a frequent conversion, or null if `how` is not one. Frequent conversions
-/// have no modifiers except .rn, and their registers have exactly the sizes of the types.
+/// Returns a handler for a frequent conversion, or null for any other conversion. Frequent
+/// conversions have no modifiers except .rn, and their registers have exactly the sizes of the
+/// types.
 Handler fastHandler(const Conversion &how, bool isPair) {
   if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
       how.rounding != Rounding::NearestEven)

@@ -45,7 +45,7 @@ enum class Rounding : uint8_t { NearestEven, Zero, Down, Up, NearestAway };
 
 struct Format {
   uint8_t mantissa, exponent; ///< numbers of bits
-  bool hasInfinity;           ///< otherwise the largest exponent encodes numbers; NaN is all ones
+  bool hasInfinity;           ///< if false, the largest exponent encodes numbers; NaN is all ones
   uint32_t nan;
 };
 constexpr Format formatF16{10, 5, true, 0x7fff}, formatBF16{7, 8, true, 0x7fff},
@@ -89,8 +89,8 @@ struct Brain {
   }
 };
 
-/// Returns a sum whose last bit is odd if it is inexact. Rounding it again to at most 51 bits gives
-/// the correctly rounded exact sum.
+/// Returns a + b, with the last bit set if the sum is inexact. Rounding the result to at most 51
+/// bits then gives the correctly rounded exact sum.
 FSDPRT_INLINE double addToOdd(double a, double b) {
   double sum = a + b, shadow = sum - a, error = (a - (sum - shadow)) + (b - shadow);
   uint64_t bits = bitsAs<uint64_t>(sum);

@@ -54,7 +54,7 @@ struct SplitUp {
   }
 };
 
-/// Reads %clock or %globaltimer. Both count the warp instructions of the launch.
+/// Reads %clock or %globaltimer. Both registers count the warp instructions of the launch.
 template <typename T>
 Step readClock(Warp &warp, const Instruction &i, LaneMask active) {
   const Grid &grid = warp.block.cluster.grid;

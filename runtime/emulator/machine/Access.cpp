@@ -125,8 +125,7 @@ void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t t
   const Checks &checks = warp.block.cluster.grid.launch.checks;
   if (touch != Touch::Writes && checks.initialised)
     checkWritten(place, bytes, lane);
-  if (checks.races && !isSilent &&
-      (place.isShared || (place.isGlobal && !place.storage->isReadOnly)))
+  if (checks.races && (place.isShared || (place.isGlobal && !place.storage->isReadOnly)))
     checkRaces(place, bytes, lane, thread, value);
   if (place.isShared && place.storage != &warp.block.shared)
     noteVisit(place, thread);
@@ -161,9 +160,9 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
   return std::unique(all, all + found) - all;
 }
 
-/// Counts passes over the 32 banks of 4 bytes. Half a warp at a time makes 8-byte accesses, and a
-/// quarter 16-byte accesses. Such a group of lanes needs as many passes as there are distinct words
-/// in its most used bank.
+/// Counts passes over the 32 banks of 4 bytes. 8-byte accesses are made by half a warp at a time,
+/// and 16-byte accesses by a quarter. Lanes that access together need as many passes as there are
+/// distinct words in their most used bank.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

@@ -25,15 +25,15 @@ struct Place {
 
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
-/// The accesses to memory of one warp instruction. No thread acquires anything during its lifetime.
+/// The accesses to memory of one warp instruction. While an Access exists, no thread acquires
+/// anything.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
   bool isStrong = false; ///< strong access (PTX ISA, "Strong Operations")
   bool isAsync = false;  ///< the access goes through the async proxy
-  bool isSilent = false; ///< the access is not checked for races
 
-  /// Resolves an address. Fails if it is out of bounds or misaligned.
+  /// Resolves an address. Fails if the address is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
                 unsigned alignment = 0) const;
   /// Checks an access of a lane. `thread` is the lane's thread or its agent. A write must be
@@ -66,7 +66,7 @@ private:
                                unsigned bytes, unsigned lane) const;
 
   /// The last access that this access was found to be ordered after. Neighbouring cells mostly
-  /// record the same one, so the check is not repeated.
+  /// record the same earlier access, for which the check is not repeated.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;

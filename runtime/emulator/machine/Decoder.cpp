@@ -124,7 +124,8 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
 }
 
 /// Places shared variables and, after them, dynamic shared memory. The address of dynamic shared
-/// memory has exactly the requested alignment, so that code which relies on a larger one fails.
+/// memory has exactly the requested alignment, so that code which relies on a larger alignment
+/// fails.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;
   std::vector<const Function *> seen;

@@ -18,13 +18,13 @@
 
 namespace fsdprt::emulate {
 
-/// The modifiers of an opcode such as "ld.global.v2.b32". A decoder takes each of them once.
+/// The modifiers of an opcode such as "ld.global.v2.b32". A decoder takes each modifier once.
 class Modifiers {
 public:
   Modifiers(std::string_view opcode);
   std::string_view name() const { return base; }
   bool take(std::string_view part);
-  /// Takes one of `parts` and returns its index, or -1 if there is none.
+  /// Takes one of `parts` and returns its index, or -1 if the opcode has none of them.
   int takeOneOf(std::initializer_list<std::string_view> parts);
   std::optional<Type> takeType();
   bool has(std::string_view part) const;
@@ -61,8 +61,8 @@ public:
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);
-  /// Returns the slot of an operand of a load, store or conversion. Its register may be wider than
-  /// the type. `size` receives the size of the register in bytes.
+  /// Returns the slot of an operand of a load, store or conversion. The operand's register may be
+  /// wider than the type. `size` receives the size of the register in bytes.
   Slot wideSource(const Operand &operand, Type type, unsigned &size);
   Slot wideDestination(const Operand &operand, Type type, unsigned &size);
   /// Returns the slot of the base of [base+n] and adds n, and the base if it is constant, to
@@ -89,7 +89,7 @@ public:
   }
 
 private:
-  /// The inlining of a function at a call.
+  /// A function that is inlined at a call.
   struct Frame {
     const Function *function;
     Frame *caller = nullptr;
@@ -170,7 +170,8 @@ bool decodeMbarrier(Decoder &);
 /// Marks the instructions that share a register with a wgmma, directly or through copies.
 void watchRegisters(Program &program);
 
-/// Sets "meet" of each branch to its immediate post-dominator, or `nowhere` for the program's end.
+/// Sets `meet` of each branch to its immediate post-dominator, or to `nowhere` for the program's
+/// end.
 void findMeetingPoints(std::vector<Instruction> &code);
 
 } // namespace fsdprt::emulate

@@ -6,8 +6,8 @@
 //
 // An operation is a struct with `static R apply(A, B)`; the templates in this file make handlers
 // from operations. A handler writes results to a separate array first, so that its loop has no
-// aliasing and is vectorised. A second version of the loop, compiled for AVX2 and FMA, runs on
-// hosts that support them.
+// aliasing and is vectorised. A second version of the loop is compiled for AVX2 and FMA, and runs
+// on hosts that have both.
 //
 //===----------------------------------------------------------------------===//
 

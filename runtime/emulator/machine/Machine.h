@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Clusters run one after another. The warps of a cluster take turns in a fixed order; a turn ends
-// when the warp waits or has executed a number of instructions. Lanes that diverge at a branch form
-// a tree of splits; the parent split waits at the point of reconvergence.
+// when the warp waits or has executed a given number of instructions. Lanes that diverge at a
+// branch form a tree of splits; the parent split waits at the point of reconvergence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,12 +61,12 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// Groups of cp.async that a thread has not waited for: the agent's time at each group's end.
+/// Groups of cp.async that a thread has not waited for, with the agent's time at each group's end.
 struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk. A copy has its agent and the agent's times after reads and writes.
+/// Groups of cp.async.bulk. A copy records its agent and the agent's times after reads and writes.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -117,7 +117,7 @@ public:
   std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
   std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
   std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
-  LibraryGemm products;                  ///< wgmma in flight
+  WarpProducts products;                 ///< wgmma in flight
   /// Per lane: phase of its last barrier.cluster.arrive plus one; 0 if it need not wait.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }
@@ -188,7 +188,7 @@ public:
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<Warpgroup> warpgroups; ///< warpgroups up to the last one that has used wgmma
   NamedBarrier barriers[16];
-  std::map<uint64_t, Mbarrier> mbarriers; ///< by their offsets in shared memory
+  std::map<uint64_t, Mbarrier> mbarriers; ///< by offset in shared memory
 };
 
 class Cluster {

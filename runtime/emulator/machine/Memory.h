@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For the checks, bytes have a flag whether they were written, and Cells record the last accesses.
+// For the checks, a flag per byte records writes, and Cells record the last accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +18,10 @@
 
 namespace fsdprt::emulate {
 
-/// The last write to 16 bytes of memory and the reads since. A cell is split into cells of 4 bytes,
-/// and these into cells of 1 byte, if an access covers only a part of it. Two accesses of which one
-/// writes must be ordered unless both are strong: atomic, volatile, relaxed, ... (PTX ISA, "Memory
-/// Consistency Model").
+/// The last write to 16 bytes of memory and the reads since. If an access covers only a part of a
+/// cell, the cell is split into cells of 4 bytes, and a cell of 4 bytes into cells of 1 byte. Two
+/// accesses of which one writes must be ordered unless both are strong: atomic, volatile, relaxed,
+/// ... (PTX ISA, "Memory Consistency Model").
 struct Cell {
   struct Access {
     uint32_t group = 0; ///< Cluster::number; 0 if there is no access
@@ -78,8 +78,8 @@ struct Storage {
   std::vector<uint8_t> own; ///< memory of `bytes`, unless the caller owns it
   std::vector<uint8_t> written;
   bool isReadOnly = false;
-  /// Accesses of launches to each byte ("wasRead", "wasWritten"); recorded unless it is empty. All
-  /// recorded accesses are within [touchedBegin, touchedEnd).
+  /// Flags of the accesses of launches to each byte: wasRead and wasWritten. An empty vector
+  /// records nothing. All recorded accesses are within [touchedBegin, touchedEnd).
   std::vector<uint8_t> touched;
   static constexpr uint8_t wasRead = 1, wasWritten = 2;
   uint64_t touchedBegin = UINT64_MAX, touchedEnd = 0;
@@ -112,7 +112,7 @@ class Memory {
 public:
   /// Allocates memory whose bytes count as not written.
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
-  /// Maps bytes of the caller, which must outlive the memory. They count as written.
+  /// Maps bytes of the caller, which must outlive the memory. The bytes count as written.
   Storage &attach(std::string name, void *bytes, uint64_t size);
   /// Maps bytes of the caller at their own address, where no other allocation may lie.
   Storage &attachInPlace(std::string name, void *bytes, uint64_t size);
@@ -122,7 +122,7 @@ public:
   const Storage *nearest(uint64_t address) const;
   /// Cluster::number of the next cluster.
   uint32_t nextGroup = 1;
-  /// Cluster::number of the current launch's first cluster. Earlier launches are ordered before it.
+  /// Cluster::number of the current launch's first cluster. Earlier launches precede this cluster.
   uint32_t firstGroup = 1;
   std::map<const uint8_t *, Published> published;
 
@@ -138,8 +138,8 @@ constexpr uint64_t windowShift = 40;
 constexpr uint64_t sharedWindow = uint64_t(1) << windowShift,
                    localWindow = uint64_t(2) << windowShift,
                    parameterWindow = uint64_t(3) << windowShift;
-/// Lowest bit of the rank in a shared::cluster address. The bits from here up hold the rank of the
-/// block plus one, or 0 for the executing block.
+/// Lowest bit of the rank in a shared::cluster address. The bits from this one up hold the rank of
+/// the block plus one, or 0 for the executing block.
 constexpr unsigned rankShift = 24;
 
 } // namespace fsdprt::emulate

@@ -22,7 +22,7 @@
 namespace fsdprt::emulate {
 
 using LaneMask = uint32_t;
-using Slot = uint32_t; ///< 0: none
+using Slot = uint32_t; ///< 0 means no slot
 constexpr unsigned warpSize = 32, slotBytes = 64;
 constexpr LaneMask allLanes = ~LaneMask(0);
 constexpr uint32_t nowhere = UINT32_MAX;
@@ -42,7 +42,7 @@ using Handler = Step (*)(Warp &, const Instruction &, LaneMask);
 /// How the loop over instructions treats an instruction.
 enum class Flow : uint8_t {
   Plain,
-  Moves,  ///< copies registers, with their flags whether they are initialised
+  Moves,  ///< copies registers and their initialised flags
   Branch, ///< jumps to `target`
   Exit,
 };
@@ -54,15 +54,15 @@ struct Instruction {
   bool isWgmma = false;
   bool isWatched = false;              ///< shares registers with a wgmma
   bool isRenaming = false;             ///< is watched, and only copies a register
-  uint8_t modifier = 0, modifier2 = 0; ///< for the handler
+  uint8_t modifier = 0, modifier2 = 0; ///< data for the handler
   uint16_t inCount = 0, outCount = 0;
   uint16_t uncheckedIns = 0; ///< number of last elements of `in` that the handler checks
   Slot guard = 0;            ///< slot of the guard predicate; 0 if there is none
   uint32_t target = nowhere;
   uint32_t meet = nowhere; ///< instruction where lanes that diverge at a branch reconverge
   const Slot *in = nullptr, *out = nullptr;
-  int64_t immediate = 0;      ///< for the handler, for example an offset added to addresses
-  uint64_t payload = 0;       ///< for the handler
+  int64_t immediate = 0;      ///< data for the handler, for example an offset of addresses
+  uint64_t payload = 0;       ///< data for the handler
   const void *plan = nullptr; ///< further data for the handler, owned by the program
   Location at;
   std::string_view opcode;
@@ -97,7 +97,7 @@ struct Program {
   };
   std::vector<AddressConstant> addressConstants;
   std::map<std::string, Slot, std::less<>> specials;                  ///< by name, such as %tid.x
-  std::vector<std::pair<const Variable *, uint64_t>> sharedVariables; ///< and their offsets
+  std::vector<std::pair<const Variable *, uint64_t>> sharedVariables; ///< with their offsets
   uint64_t sharedBytes = 0;      ///< size of shared memory without dynamic shared memory
   uint64_t dynamicAlignment = 0; ///< alignment of .extern .shared name[]; 0 if there is none
   uint64_t localBytes = 0, parameterBytes = 0;

@@ -41,8 +41,9 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
 }
 
 /// Returns the name, for messages, of the threads of an access of this cluster. The indices of the
-/// agents of warpgroups follow those of threads and their agents. Accesses of cp.async are named by
-/// their lanes. A bulk copy uses the agent of an arbitrary thread, so it is named "a copy".
+/// agents of warpgroups follow the indices of threads and their agents. Accesses of cp.async are
+/// named by their lanes. A bulk copy uses the agent of an arbitrary thread, so it is named "a
+/// copy".
 std::string Access::nameOfThreads(const Cell::Access &access) const {
   const Cluster &cluster = warp.block.cluster;
   unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(),
@@ -108,7 +109,7 @@ void Access::checkAgainst(const Cell::Access &before, bool wasWrite, const Place
   last = {before, thread};
 }
 
-/// Records a read, and drops earlier reads that it makes redundant.
+/// Records a read, and drops earlier reads that this read makes redundant.
 void Access::noteRead(Cell &cell, const Place &place, const Cell::Access &now, uint32_t thread) {
   Cell::Access &last = cell.read;
   if (last.group == now.group && last.warp == now.warp && last.time == now.time &&

@@ -6,7 +6,8 @@
 //
 // Implements PTX ISA, "Memory Consistency Model: Release and Acquire Patterns". A strong write that
 // has release order or follows a fence of its lane publishes the lane's earlier accesses. Another
-// lane acquires them by a strong read of the address that has acquire order or precedes a fence.
+// lane acquires these accesses by a strong read of the address that has acquire order or precedes a
+// fence.
 //
 //===----------------------------------------------------------------------===//
 

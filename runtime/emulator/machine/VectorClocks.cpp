@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A join of rows is their element-wise maximum. It is skipped if it is known to change nothing.
+// A join of rows is their element-wise maximum. A join that is known to change nothing is skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,9 +111,9 @@ void VectorClocks::collect(const std::vector<uint32_t> &warps,
     }
 }
 
-/// Computes the element-wise minimum of the rows. A row does not contain its own thread's accesses,
-/// so they are added if the thread shares the row with no other. Consecutive products often have
-/// the same rows, so the last result is kept.
+/// Computes the element-wise minimum of the rows. A row does not contain the accesses of its own
+/// thread, so these are added if the thread shares its row with no other thread. Consecutive
+/// products often have the same rows, so the last result is kept.
 void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);

@@ -266,7 +266,7 @@ void Warp::leave(LaneMask lanes) {
 }
 
 /// Moves lanes that wait at a point of reconvergence to a new split. Called if the other lanes make
-/// no progress, for example because they spin until the waiting lanes write a value.
+/// no progress, for example if they spin until the waiting lanes write a value.
 void Warp::freeParked() {
   stalled = 0;
   for (int32_t parent = splits[std::min<size_t>(split, splits.size() - 1)].parent; parent >= 0;

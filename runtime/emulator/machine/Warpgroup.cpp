@@ -28,13 +28,14 @@ static void checkWhole(Warp &warp, LaneMask active) {
     warp.fail(active, "all 32 lanes have to take part");
 }
 
-static LibraryGemm &productsOf(Warp &warp) {
+static WarpProducts &productsOf(Warp &warp) {
   if (warp.products.registers.empty())
     warp.products.registers.resize(warp.program.slotCount);
   return warp.products;
 }
 
-/// Returns the warpgroup of a warp: four consecutive warps of a block, from a multiple of four.
+/// Returns the warpgroup of a warp: four consecutive warps of a block, beginning at a multiple of
+/// four.
 static Warpgroup &groupOf(Warp &warp) {
   Block &block = warp.block;
   unsigned number = warp.index / groupWarps;
@@ -86,7 +87,7 @@ static const char *nameOfRegister(const Warp &warp, Slot slot) {
 static bool isSameShape(const Instruction &a, const Instruction &b) { return a.opcode == b.opcode; }
 
 static void checkFence(Warp &warp, const Instruction &i, Slot slot, RegisterUse::Kind kind) {
-  const LibraryGemm &products = warp.products;
+  const WarpProducts &products = warp.products;
   const RegisterUse &use = products.registers[slot];
   const Instruction &before = warp.program.code[use.instruction];
   bool isInFlight = use.product > products.known;
@@ -107,7 +108,7 @@ static void checkFence(Warp &warp, const Instruction &i, Slot slot, RegisterUse:
 
 static void useInProduct(Warp &warp, const Instruction &i, const Slot *slots, unsigned count,
                          RegisterUse::Kind kind) {
-  LibraryGemm &products = warp.products;
+  WarpProducts &products = warp.products;
   for (unsigned k = 0; k < count; ++k) {
     checkFence(warp, i, slots[k], kind);
     products.registers[slots[k]] = {products.issued + 1, products.fences, warp.currentPc(), kind};
@@ -129,7 +130,7 @@ static void checkAccess(Warp &warp, const Slot *slots, unsigned count, const cha
 bool fsdprt::emulate::useRegisters(Warp &warp, const Instruction &i) {
   if (i.isWgmma)
     return true;
-  LibraryGemm &products = productsOf(warp);
+  WarpProducts &products = productsOf(warp);
   checkAccess(warp, i.out, i.outCount, "writes");
   if (i.isRenaming) {
     const RegisterUse &from = products.registers[i.in[0]];
@@ -192,7 +193,7 @@ void checkSame(Warp &warp, const IssuedProduct &first, const IssuedProduct &own)
 Step fsdprt::emulate::issueProduct(Warp &warp, const Instruction &i, LaneMask active) {
   checkWhole(warp, active);
   Warpgroup &group = groupOf(warp);
-  LibraryGemm &products = productsOf(warp);
+  WarpProducts &products = productsOf(warp);
   IssuedProduct own = productOf(warp, i);
   bool aIsShared = static_cast<const WgmmaPlan *>(i.plan)->aIsShared;
   if (!aIsShared)
@@ -232,7 +233,7 @@ static void dropTimes(Warp &warp, Warpgroup &group) {
 static Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
   checkWhole(warp, active);
   Warpgroup &group = groupOf(warp);
-  LibraryGemm &products = productsOf(warp);
+  WarpProducts &products = productsOf(warp);
   if (products.groups.size() <= i.payload)
     return Step::Next;
   uint64_t last = products.groups[products.groups.size() - i.payload - 1];

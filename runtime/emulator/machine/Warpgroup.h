@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A product is one
-// operation of the four warps of a warpgroup. It runs when the last of these warps has issued it.
-// An agent of the warpgroup makes the accesses of the product, which are ordered after the accesses
-// that all lanes cover (see VectorClocks.h). A warp that waits for a group of products acquires the
-// agent's accesses. Until then no other instruction may access the registers of these products.
+// operation of the four warps of a warpgroup. A product runs when the last of these warps has
+// issued it. An agent of the warpgroup makes the accesses of the product, which are ordered after
+// the accesses that all lanes cover (see VectorClocks.h). A warp that waits for a group of products
+// acquires the agent's accesses. Until then no other instruction may access the registers of these
+// products.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,12 +25,12 @@ namespace fsdprt::emulate {
 struct RegisterUse {
   uint64_t product = 0;     ///< index of the last product that uses the register, from 1; 0 if none
   uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
-  uint32_t instruction = 0; ///< of the last access
-  enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< of the last access
+  uint32_t instruction = 0; ///< index of the instruction of the last access
+  enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< kind of last access
 };
 
 /// The products of a warp.
-struct LibraryGemm {
+struct WarpProducts {
   std::vector<RegisterUse> registers; ///< by slot
   uint64_t fences = 0;
   uint64_t issued = 0, known = 0; ///< indices of the last products issued and waited for
@@ -46,8 +47,9 @@ struct IssuedProduct {
 class Warpgroup {
 public:
   uint32_t agent = 0;
-  std::deque<IssuedProduct> pending; ///< products that not all warps have issued
+  std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
   uint64_t executed = 0; ///< number of executed products; the next is the first of `pending`
+
   /// Time of the agent at the end of each executed product that not all warps have waited for.
   std::deque<Time> times;
   uint64_t firstTime = 1; ///< index of the product of times[0]
@@ -62,8 +64,8 @@ struct WgmmaPlan {
   unsigned sumRegisters() const { return columns / (sumsAreHalf ? 4 : 2); }
 };
 
-/// Executes wgmma.mma_async. Its operands are the descriptor or the registers of A, the descriptor
-/// of B, and a predicate; its results are the accumulators.
+/// Executes wgmma.mma_async. The operands are the descriptor or the registers of A, the descriptor
+/// of B, and a predicate; the results are the accumulators.
 Step issueProduct(Warp &warp, const Instruction &i, LaneMask active);
 /// Computes a product that all four warps have issued, from their registers and shared memory.
 void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);

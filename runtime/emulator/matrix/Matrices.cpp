@@ -28,7 +28,7 @@ enum Kind : uint8_t { IsHalf, IsBrain, IsTF32, IsDouble };
 struct Shape {
   uint8_t rows, inner; ///< rows of A and D, and the extent of K; D has 8 columns
   Kind kind;
-  bool takesHalf, givesHalf; ///< C is f16, D is f16
+  bool takesHalf, givesHalf; ///< true if C is f16, true if D is f16
 };
 
 Shape shapeOf(const Instruction &i) {

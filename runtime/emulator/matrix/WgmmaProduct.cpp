@@ -9,9 +9,9 @@
 // k) of a matrix has the offset
 //
 //   K-major   P > 1: 16 P (m % 8) + SBO (m / 8) + 16 k
-//             P = 1: 16 (m % 8) + SBO (m / 8) + LBO k
-//   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8)
-//             P = 1: SBO m + 16 (k % 8) + LBO (k / 8)
+//             P = 1: 16 (m % 8) + SBO (m / 8) + LBO k;
+//   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8);
+//             P = 1: SBO m + 16 (k % 8) + LBO (k / 8);
 //
 // from the start address. Within each row of 128 bytes, the swizzle permutes the chunks by the
 // row's index minus the base offset. In a K-major matrix, a chunk is 16 bytes along K, and m is a
@@ -21,7 +21,7 @@
 // The rows of A in shared memory are read on behalf of that warp alone. A warp that has written its
 // own rows therefore needs no barrier before the product.
 //
-// The error model is the one of mma (Matrices.cpp).
+// Matrices.cpp describes the error model, which mma and wgmma share.
 //
 //===----------------------------------------------------------------------===//
 

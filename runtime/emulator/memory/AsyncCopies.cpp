@@ -7,7 +7,7 @@
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async, cp.async.commit_group,
 // cp.async.wait_group, cp.async.wait_all". The thread's agent copies the bytes immediately. The
 // copy is ordered before accesses of the thread that follow a wait for the copy's group, and before
-// accesses of other threads that follow a later release. Accesses before that are races.
+// accesses of other threads that follow a later release. Earlier accesses are races.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An agent makes the accesses of a copy when the copy is issued. They are ordered before later
+// An agent makes the accesses of a copy when the copy is issued. The copy is ordered before later
 // accesses of threads that see the end of its mbarrier's phase or wait for its group. Copies use
 // the async proxy, which sees ordinary stores only after fence.proxy.async.
 //
@@ -29,7 +29,8 @@ struct Reduction {
 class AsyncCopy {
 public:
   AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy = true);
-  /// Resolves bytes that the copy will read. checkRead() must check the parts that it does read.
+  /// Resolves bytes that the copy may read. checkRead() must check the bytes that the copy does
+  /// read.
   Place place(Space space, uint64_t address, unsigned bytes, unsigned alignment) const {
     return reads.resolve(space, address, bytes, lane, alignment);
   }

@@ -22,8 +22,8 @@ enum class Combination : uint8_t { Add, Min, Max, Inc, Dec, Exch, Cas, And, Or, 
 uint64_t combine(Combination op, Type type, bool isGlobal, uint64_t old, uint64_t b,
                  uint64_t c = 0);
 bool isCombination(Combination op, Type type);
-/// takeCombination() fails if the opcode names no operation, checkCombination() if the type does
-/// not support the operation.
+/// Take the operation of an opcode, or fail if there is none (takeCombination()). Fail if the type
+/// does not support the operation (checkCombination()).
 Combination takeCombination(Decoder &d);
 void checkCombination(Decoder &d, Combination op, Type type);
 

@@ -211,8 +211,8 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Returns the slots of the elements. All registers have the same size. A sink ("_") counts as a
-/// register with the size of the element.
+/// Returns the slots of the elements. All registers have the same size, which sets
+/// `plan.registerSize`. A sink ("_") has no register; its slot is never used.
 static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &plan, bool isLoad) {
   auto elements = Decoder::elements(operand);
   if (elements.size() != plan.count)
@@ -220,16 +220,19 @@ static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &
   std::vector<Slot> slots;
   plan.registerSize = 0;
   for (const Operand *element : elements) {
+    if (element->kind == OperandKind::Sink) {
+      slots.push_back(d.scratch(8));
+      continue;
+    }
     unsigned size = 0;
-    if (element->kind == OperandKind::Sink)
-      size = plan.registerSize ? plan.registerSize : 8;
-    slots.push_back(element->kind == OperandKind::Sink ? d.scratch(8)
-                    : isLoad ? d.wideDestination(*element, plan.type, size)
-                             : d.wideSource(*element, plan.type, size));
-    if (plan.registerSize && plan.registerSize != size && element->kind != OperandKind::Sink)
+    slots.push_back(isLoad ? d.wideDestination(*element, plan.type, size)
+                           : d.wideSource(*element, plan.type, size));
+    if (plan.registerSize && plan.registerSize != size)
       d.fail("the registers of a vector have different sizes");
     plan.registerSize = size;
   }
+  if (plan.registerSize == 0)
+    plan.registerSize = 8;
   return slots;
 }
 

@@ -7,7 +7,7 @@
 // Implements the operations of PTX ISA, "Parallel Synchronization and Communication Instructions:
 // mbarrier". A phase ends when all expected arrivals and all announced bytes have come. The
 // contents of the 8 bytes of an mbarrier are implementation-defined. The emulator stores a copy of
-// Mbarrier's state in them, so that it detects overwriting.
+// the state of Mbarrier in these bytes, so that it detects overwriting.
 //
 //===----------------------------------------------------------------------===//
 

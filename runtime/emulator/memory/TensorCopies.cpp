@@ -8,7 +8,7 @@
 // cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor
 // Swizzling Modes". A box is dense in shared memory, with dimension 0 innermost; a swizzle permutes
 // its 16-byte chunks by the address bits from bit 7 on. A load fills elements outside of the
-// tensor; a store skips them.
+// tensor; a store skips these elements.
 //
 // PTX ISA specifies neither the NaN of fills nor the rounding of TF32. The emulator uses the type's
 // canonical NaN, and rounds to nearest.
@@ -72,8 +72,8 @@ public:
     }
     return false;
   }
-  /// Returns the number of elements of the current row that are inside of the tensor. Sets the
-  /// index and the address of the first of these elements.
+  /// Returns the number of elements of the current row that are inside of the tensor. Sets `first`
+  /// and `address` to the index and the address of the first such element.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {
@@ -169,8 +169,8 @@ void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *cor
     writeTo(inBlock(shared, rank), inBlock(barrier, rank));
 }
 
-/// Returns the reduction of cp.reduce.async.bulk.tensor. Its type is the tensor map's, or an
-/// integer type for bitwise operations.
+/// Returns the reduction of cp.reduce.async.bulk.tensor. The reduction has the type of the tensor
+/// map, or an integer type for bitwise operations.
 std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorMap &map,
                                      unsigned lane) {
   if (!plan.op)

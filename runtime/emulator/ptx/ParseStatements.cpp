@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Parses PTX ISA, "Statements" and "Instruction Operands". Labels and registers declared in a
-// nested { } are local to it.
+// nested { } are local to this scope.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The recursive-descent parser behind parse(). It looks ahead by one token.
+// The recursive-descent parser that parse() uses. The parser looks ahead by one token.
 //
 //===----------------------------------------------------------------------===//
 

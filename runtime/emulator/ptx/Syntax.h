@@ -31,7 +31,7 @@ enum class OperandKind : uint8_t {
   Vector,   ///< `elements`: {a, b}
   List,     ///< `elements`: (a, b) of a call
   Pair,     ///< `elements`: a|b
-  Address,  ///< `elements`: base, and coordinates if it is a tensor; `integer`: bytes to add
+  Address,  ///< `elements`: base, and coordinates of a tensor; `integer`: bytes to add
   Sink,     ///< _
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Part of the library fsdprt_emulated_device, which is separate from the runtime. A program that
-// links it and calls this function can create sessions with the device "emulate".
+// Declares a function of the library fsdprt_emulated_device, which is separate from the runtime. A
+// program that links this library and calls the function can use the device "emulate".
 //
 //===----------------------------------------------------------------------===*/
 
@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* Registers the device "emulate". Call it before creating a session on it. A second call does
- * nothing. */
+/* Registers the device "emulate". Must be called before a session is created on this device.
+ * Further calls do nothing. */
 void fsdprt_register_emulator(void);
 
 #ifdef __cplusplus

@@ -11,20 +11,22 @@
 //              fsdprt_session_run(session, "step"), fsdprt_session_read_block
 //   fsdprt_session_destroy, fsdprt_artifact_close
 //
-// Rules.
-// - The interface is plain C. No exception leaves a call. A call that can fail returns a status and
-//   fills the caller's fsdprt_error with a text: location, expected value, found value.
-// - The first member of every struct is the size that the caller compiled. New members are only
-//   added at the end. In the shorter struct of an older caller, missing members have defaults and
-//   are not written. A change that breaks this rule raises FSDPRT_ABI_MAJOR. Set a struct to zero,
-//   then struct_size, then the members you need.
-// - Handles come from open or create and are freed by close or destroy. `error` may be NULL.
-// - Returned strings and shapes live as long as the artifact, unless noted. The artifact may be
-//   closed before its sessions are destroyed.
-// - One thread at a time may use a session. Ranks are threads of this process.
-// - fsdprt_session_run and the other calls of a step allocate no memory.
-// - Numbers in memory are in the machine's byte order. Unless noted, sizes are in bytes and times
-//   in seconds.
+// All functions obey these rules:
+//
+// - The interface is plain C. No exception leaves a call. A function that can fail returns a
+//   status, and writes a text with location, expected value and found value to `error`, which may
+//   be NULL.
+// - The first member of every struct, struct_size, is the size of the caller's struct. New members
+//   are added only at the end. If the struct of an older caller is shorter, missing members have
+//   defaults and are not written. A change that breaks this rule increments FSDPRT_ABI_MAJOR. Set a
+//   struct to zero, then set struct_size and the members that you need.
+// - Handles are created by open or create, and freed by close or destroy.
+// - Returned strings and shapes live as long as the artifact, unless a comment says otherwise. The
+//   artifact may be closed before its sessions are destroyed.
+// - Only one thread at a time may use a session.
+// - fsdprt_session_run and the other functions of a step allocate no memory.
+// - Numbers in memory have the byte order of the machine. Sizes are in bytes and times in seconds,
+//   unless a comment says otherwise.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -47,7 +49,7 @@
 extern "C" {
 #endif
 
-/* The numbers are also the exit codes of fsdp-run. */
+/* Status of a call. The values are also the exit codes of fsdp-run. */
 typedef enum fsdprt_status {
   FSDPRT_OK = 0,
   FSDPRT_FAILED = 1,    /* the run failed: out of memory, disk full, non-finite numbers */
@@ -84,36 +86,37 @@ typedef enum fsdprt_input_role {
   FSDPRT_OTHER = 2
 } fsdprt_input_role;
 
-/* Indices into the step block (16 x f32). The program `step` reads LR and writes the others. */
+/* Indices into the step block (16 x f32). The program `step` reads slot FSDPRT_BLOCK_LR and writes
+ * the others. */
 enum {
   FSDPRT_BLOCK_LR = 0,         /* learning rate */
-  FSDPRT_BLOCK_STEP = 1,       /* applied steps */
+  FSDPRT_BLOCK_STEP = 1,       /* number of applied steps */
   FSDPRT_BLOCK_LOSS_SCALE = 2, /* loss scale of the next step; 0: no scaling */
   FSDPRT_BLOCK_GROWTH = 3,     /* state of the dynamic loss scale; -1: the scale is fixed */
-  FSDPRT_BLOCK_CLIP = 4,       /* factor on the gradients: clipping and 1 / loss scale */
-  FSDPRT_BLOCK_TOKENS = 5,     /* tokens of applied steps */
-  FSDPRT_BLOCK_FINITE = 6,     /* 0: the loss or the gradient norm was not finite */
+  FSDPRT_BLOCK_CLIP = 4,       /* factor by which gradients are multiplied: clipping / loss scale */
+  FSDPRT_BLOCK_TOKENS = 5,     /* number of tokens of applied steps */
+  FSDPRT_BLOCK_FINITE = 6,     /* 0 if the loss or the gradient norm was not finite */
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
-  FSDPRT_BLOCK_SKIPPED = 9, /* non-finite steps, which changed no parameter */
+  FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps, which changed no parameter */
   /* Number of ranks with a checked lookup out of range. If it is not 0, the run fails and has
      changed no state. */
   FSDPRT_BLOCK_LOOKUPS = 10,
-  /* 1 + index of the first such lookup on this rank; 0: none */
+  /* 1 + index of the first lookup out of range on this rank, or 0 */
   FSDPRT_BLOCK_LOOKUP_NUMBER = 11,
-  /* Id that this lookup read, in three slots: bits 42 to 63, 21 to 41 and 0 to 20 */
+  /* Id that the first lookup out of range read, in three slots: bits 42 to 63, 21 to 41, 0 to 20 */
   FSDPRT_BLOCK_LOOKUP_VALUE = 12,
   FSDPRT_BLOCK_SIZE = 16 /* number of slots */
 };
 
-/* A failing call fills it. `message` is cut to the space that struct_size leaves. */
+/* Error of a call that failed. `message` is shortened to the size of the caller's struct. */
 typedef struct fsdprt_error {
   size_t struct_size;
   fsdprt_status status;
   char message[2048];
 } fsdprt_error;
 
-/* Returns FSDPRT_ABI_MAJOR << 16 | FSDPRT_ABI_MINOR of the linked library. */
+/* Returns FSDPRT_ABI_MAJOR << 16 | FSDPRT_ABI_MINOR with which the library was compiled. */
 FSDPRT_API uint32_t fsdprt_abi_version(void);
 /* Returns the version as text, such as "0.1.0". */
 FSDPRT_API const char *fsdprt_version(void);
@@ -125,23 +128,24 @@ typedef struct fsdprt_artifact fsdprt_artifact;
 typedef struct fsdprt_artifact_info {
   size_t struct_size;
   const char *compiler, *source, *target, *optimizer;
-  uint64_t ranks;                 /* product of the sizes of the mesh's axes */
+  uint64_t ranks;                 /* product of the sizes of all mesh axes */
   uint64_t params;                /* number of parameters */
-  uint64_t parameter_elements;    /* sum over all parameters */
-  uint64_t tokens_per_rank;       /* tokens of one step */
-  uint64_t arena_bytes;           /* bytes per rank, programs init, step, eval */
-  uint64_t reference_arena_bytes; /* programs reference, reference_init; 0: none */
-  uint64_t image_bytes;           /* bytes of the compiled CPU kernels */
-  uint32_t threads_per_rank;      /* number the artifact was compiled for */
+  uint64_t parameter_elements;    /* number of elements of all parameters */
+  uint64_t tokens_per_rank;       /* number of tokens of one step per rank */
+  uint64_t arena_bytes;           /* bytes per rank of the programs init, step and eval */
+  uint64_t reference_arena_bytes; /* bytes of the programs reference and reference_init, or 0 */
+  uint64_t image_bytes;           /* bytes of the code of kernels */
+  uint32_t threads_per_rank;      /* number of threads for which the artifact was compiled */
   uint32_t workers;               /* largest number of threads per rank */
   double lr;                      /* learning rate of the compiled optimizer */
   uint8_t sha256[32];             /* hash of the file with this field set to zero */
   uint64_t seed;                  /* default seed of initial values and samples */
-  uint64_t host_bytes;            /* bytes of arena_bytes in the host arena */
-  uint64_t file_bytes;            /* bytes of a rank's offload file; 0: no file */
+  uint64_t host_bytes;            /* part of arena_bytes that is in the host arena */
+  uint64_t file_bytes;            /* bytes of a rank's file of offloaded states, or 0 */
   uint64_t constants;             /* number of float tensors of the model that are not parameters */
-  /* 2: the step changes the loss scale in the step block; 1: it does not; 0: unknown */
+  /* 2: the program 'step' changes the loss scale in the step block; 1: it does not; 0: unknown */
   uint32_t loss_scale;
+  uint64_t snapshot_bytes; /* bytes of host_bytes for the copy of the state; 0: no such copy */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -152,12 +156,12 @@ typedef struct fsdprt_param_info {
   const uint64_t *shape; /* `rank` sizes */
   uint64_t elements;
   int32_t trainable;
-  int32_t has_values; /* 1: the artifact holds initial values, which 'init' copies */
+  int32_t has_values; /* 1 if the artifact has initial values, which 'init' copies */
   uint64_t unit_index;
   uint64_t unit_offset; /* index of the first element in the unit's flat buffer */
 } fsdprt_param_info;
 
-/* If micro_batches > 1, the leading dimension of `shape` is micro_batches. */
+/* An input of a program. If micro_batches > 1, it is the leading dimension of `shape`. */
 typedef struct fsdprt_input_info {
   size_t struct_size;
   const char *name;
@@ -167,43 +171,44 @@ typedef struct fsdprt_input_info {
   const uint64_t *shape; /* `rank` sizes */
   uint64_t bytes;        /* bytes of all micro-batches */
   uint32_t micro_batches;
-  uint64_t limit;           /* ids must lie in [0, limit); 0: no limit */
+  uint64_t limit;           /* ids must lie in [0, limit) unless limit is 0 */
   const int64_t *extra_ids; /* other valid ids, such as a padding id, or NULL */
   uint64_t num_extra_ids;
 } fsdprt_input_info;
 
-/* Open an artifact and check all of it. The first function reads the file `path`; the second copies
- * `size` bytes, and messages use `name` as file name. On success *out is a new handle, which the
- * caller must close. */
+/* fsdprt_artifact_open reads an artifact from the file `path`. fsdprt_artifact_open_memory copies
+ * `size` bytes, and uses `name` as file name in messages. Both check the whole artifact. On
+ * success, *out is a new handle, which the caller must close. */
 FSDPRT_API fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact **out,
                                               fsdprt_error *error);
 FSDPRT_API fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size,
                                                      const char *name, fsdprt_artifact **out,
                                                      fsdprt_error *error);
-/* Opens the artifact `path` if the file PATH.sig has a signature of it by the Ed25519 key in the
- * PEM file `public_key`. The signature is verified before any other part of the file is read. */
+/* Opens the artifact `path` if the file PATH.sig has a signature of the artifact by the Ed25519 key
+ * in the PEM file `public_key`. The signature is verified before the content of the artifact is
+ * used. */
 FSDPRT_API fsdprt_status fsdprt_artifact_open_signed(const char *path, const char *public_key,
                                                      fsdprt_artifact **out, fsdprt_error *error);
 /* Frees the handle. */
 FSDPRT_API void fsdprt_artifact_close(fsdprt_artifact *artifact);
 
-/* Fills `info` up to its struct_size. */
+/* Writes the properties of an artifact to `info`. */
 FSDPRT_API void fsdprt_artifact_get_info(const fsdprt_artifact *artifact,
                                          fsdprt_artifact_info *info);
-/* Returns 1 if the artifact has a program `name`, else 0. */
+/* Returns 1 if the artifact has a program `name`, and otherwise 0. */
 FSDPRT_API int32_t fsdprt_artifact_has_program(const fsdprt_artifact *artifact, const char *name);
-/* Returns option `index` of the compiler that is not at its default, as "mesh=shard=2"; NULL if
- * there is none. An artifact of an older compiler has none. */
+/* Returns compiler option `index` as text such as "mesh=shard=2", or NULL if there is none. Options
+ * with default values are not listed, and an artifact of an older compiler lists none. */
 FSDPRT_API const char *fsdprt_artifact_get_option(const fsdprt_artifact *artifact, uint64_t index);
-/* Fill `info` for parameter `index`, or for input `index` of `program`. Return FSDPRT_BAD_INPUT if
- * `index` is out of range. */
+/* fsdprt_artifact_get_param describes parameter `index`, and fsdprt_artifact_get_input describes
+ * input `index` of `program`. Both return FSDPRT_BAD_INPUT if `index` is out of range. */
 FSDPRT_API fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *artifact, uint64_t index,
                                                    fsdprt_param_info *info);
 FSDPRT_API fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *artifact,
                                                    const char *program, uint64_t index,
                                                    fsdprt_input_info *info);
 /* Writes programs, layouts and kernels as text. Calls `write` with consecutive parts of the text,
- * which are not zero-terminated. Ends and fails if `write` returns a value other than 0. */
+ * which are not zero-terminated. Fails if `write` returns a value other than 0. */
 FSDPRT_API fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *artifact,
                                               int32_t (*write)(void *user, const char *text,
                                                                size_t size),
@@ -225,8 +230,8 @@ typedef struct fsdprt_unit_info {
   uint64_t shards, shard_size;
 } fsdprt_unit_info;
 
-/* One state of a unit (its parameters, a moment, the momentum or the master), as a flat buffer.
- * The buffer is divided into `pieces` pieces of `elements` elements each. Each rank holds one
+/* One state of a unit: its parameters, a moment, the momentum or the master. A state is a flat
+ * buffer, which is divided into `pieces` pieces of `elements` elements each. Each rank holds one
  * piece; several ranks may hold the same piece. */
 typedef struct fsdprt_state_info {
   size_t struct_size;
@@ -236,8 +241,8 @@ typedef struct fsdprt_state_info {
   uint64_t pieces, elements;
 } fsdprt_state_info;
 
-/* Fill `info` for one axis of the mesh, one unit, or one state of the programs init, step and eval.
- * Return FSDPRT_BAD_INPUT if `index` is out of range. */
+/* These functions describe an axis of the mesh, a unit, or a state of the programs init, step and
+ * eval. They return FSDPRT_BAD_INPUT if `index` is out of range. */
 FSDPRT_API fsdprt_status fsdprt_artifact_get_axis(const fsdprt_artifact *artifact, uint64_t index,
                                                   fsdprt_axis_info *info);
 FSDPRT_API fsdprt_status fsdprt_artifact_get_unit(const fsdprt_artifact *artifact, uint64_t index,
@@ -253,14 +258,14 @@ FSDPRT_API fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *artifa
 
 typedef struct fsdprt_session fsdprt_session;
 
-/* Rank argument that selects the unsharded reference. */
+/* Value of a `rank` argument that selects the unsharded reference. */
 #define FSDPRT_REFERENCE 0xffffffffu
 
 typedef struct fsdprt_session_options {
   size_t struct_size;
   uint64_t ranks;            /* size of the artifact's mesh, or 0 for that size */
-  uint32_t threads_per_rank; /* 0: the number the artifact was compiled for */
-  uint32_t with_reference;   /* 1: also allocate the arena of the unsharded reference */
+  uint32_t threads_per_rank; /* 0 for the number for which the artifact was compiled */
+  uint32_t with_reference;   /* 1 to create the unsharded reference, too */
   /* NULL or "cpu"; for an artifact compiled for a GPU, "cuda" or "emulate". The program must have
      registered the emulator for "emulate" (fsdprt/emulator.h). */
   const char *device;
@@ -268,33 +273,33 @@ typedef struct fsdprt_session_options {
      the rank `rank`. "nccl": collectives use NCCL, and `control` is the backend that connects
      ranks. */
   const char *backend;
-  double timeout_seconds; /* limit of a wait, from a peer's last progress; 0: 60 */
-  uint64_t seed;          /* seed of initial values */
-  uint32_t profile;       /* 1: time every command of the program `step` on rank 0 */
-  uint32_t trace_runs;    /* number of last runs of `step` whose commands are traced; 0: none */
-  double link_bytes_per_second; /* simulated bandwidth of a ring's links; 0: no limit */
+  double timeout_seconds;       /* time limit of a wait for a rank without progress; 0 for 60 */
+  uint64_t seed;                /* seed of initial values */
+  uint32_t profile;             /* 1 to measure the time of every command of `step` on rank 0 */
+  uint32_t trace_runs;          /* number of last runs of `step` whose commands are traced, or 0 */
+  double link_bytes_per_second; /* simulated bandwidth of the links of a ring; 0 for no limit */
   uint32_t rank;                /* rank of this process, if it has one rank */
-  int32_t channel;        /* shm: descriptor from the starting process; the session closes it */
-  uint64_t steps_before;  /* steps of the run before this session, for messages */
-  double meeting_seconds; /* mpi: time limit for the processes to connect; 0: 60 */
+  int32_t channel;        /* shm: descriptor of the rank's channel, which the session closes */
+  uint64_t steps_before;  /* number of steps before this session, for messages */
+  double meeting_seconds; /* mpi: time limit for the processes to connect; 0 for 60 */
   /* mpi, shm: lines of "name=value" that must be equal in all processes, or NULL */
   const char *agreement;
-  uint32_t own_sums;         /* mpi: 1: MPI reduces, in its own order of summation */
-  uint32_t ranks_on_machine; /* mpi: ranks on this machine; 0: unknown, means 1 */
+  uint32_t own_sums;         /* mpi: 1 to let MPI compute sums, in its own order of summation */
+  uint32_t ranks_on_machine; /* mpi: number of ranks on this machine; 0 if unknown */
   const char *control;       /* nccl: NULL, "local", "shm" or "mpi" */
-  /* nccl with one rank per process: 1 + index of the rank on its machine, which selects the GPU; 0:
-     use `rank` */
+  /* nccl with one rank per process: 1 + index of the rank on its machine, which selects the GPU. If
+     it is 0, `rank` selects the GPU. */
   uint32_t local_rank;
-  /* Directory of the unnamed files for offloaded state; NULL: $TMPDIR, or /tmp */
+  /* Folder of the unnamed files with offloaded states; NULL for $TMPDIR or /tmp */
   const char *offload_directory;
-  /* cuda: 1: record `step` of all ranks here as one CUDA graph when it first runs, then launch it
-     as a whole */
+  /* cuda: 1 to record `step` of all ranks of this process as one CUDA graph in its first run, and
+     to launch this graph in later runs */
   uint32_t cuda_graph;
-  /* cuda, emulate: required GEMM backend of the artifact: "nvptx" (generated kernels only),
-     "cublaslt" (uses the library), NULL or "auto" (either) */
+  /* cuda, emulate: GEMM backend that the artifact must use: "nvptx" (only generated kernels),
+     "cublaslt", or NULL or "auto" (any) */
   const char *gemm;
-  /* cpu with "local" or "shm": 1: the threads that run kernels may make no system calls beyond
-     those that they need; another call ends the process with exit code 1 and a message on stderr */
+  /* cpu with "local" or "shm": 1 to forbid all system calls that threads which run kernels do not
+     need; such a call ends the process with exit code 1 and a message on stderr */
   uint32_t restrict_calls;
   /* mpi: time without a message from a process after which it is lost, in seconds; 0: 3 */
   double heartbeat_seconds;
@@ -305,85 +310,87 @@ typedef struct fsdprt_session_info {
   uint64_t ranks;
   uint32_t threads_per_rank;
   uint64_t arena_bytes;           /* mapped bytes per rank, rounded up to pages */
-  uint64_t reference_arena_bytes; /* mapped bytes; 0: no reference */
-  uint64_t peak_bytes; /* highest end offset used so far on any rank here, rounded up to 64 */
-  /* Bytes that the first rank here has exchanged, by all-gather, reduce-scatter, all-reduce and
-     broadcast. Each collective counts the larger of its source and target. */
+  uint64_t reference_arena_bytes; /* mapped bytes of the reference, or 0 */
+  uint64_t peak_bytes; /* highest end offset used so far, rounded up to a multiple of 64 */
+  /* Bytes that the first rank of this process has exchanged by all-gathers, reduce-scatters,
+     all-reduces and broadcasts. Each collective counts the larger of its source and target. */
   uint64_t collective_bytes[4];
   uint32_t first_rank, local_ranks; /* ranks of this process */
   uint32_t processes;
   /* How ranks communicate: "local", "shm", or a library with its version. The text lives as long as
      the session. */
   const char *meeting;
-  uint64_t file_bytes;     /* bytes of a rank's offload file; 0: no file */
-  uint32_t file_is_direct; /* 1: I/O on that file bypasses the page cache */
+  uint64_t file_bytes;     /* bytes of a rank's file of offloaded states, or 0 */
+  uint32_t file_is_direct; /* 1 if I/O on the file of offloaded states bypasses the page cache */
 } fsdprt_session_info;
 
-/* Creates a session: checks `options`, maps arenas, starts threads and connects the ranks. On
- * success *out is a new handle, which the caller must destroy. `options` may be NULL. */
+/* Creates a session: checks `options`, which may be NULL, maps arenas, starts threads and connects
+ * the ranks. On success, *out is a new handle, which the caller must destroy. */
 FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact,
                                                const fsdprt_session_options *options,
                                                fsdprt_session **out, fsdprt_error *error);
-/* Stops the threads and frees the session. If a rank hangs, its memory stays allocated, because its
- * thread may still use it. */
+/* Stops the threads and frees the session. If a rank hangs, the memory stays allocated, because the
+ * thread of the rank may still use it. */
 FSDPRT_API void fsdprt_session_destroy(fsdprt_session *session);
-/* Fills `info` up to its struct_size. */
+/* Writes the sizes and counters of a session to `info`. */
 FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_session_info *info);
-/* cuda: writes to *beside the bytes in use on the GPUs of the ranks here apart from the session's
- * arenas: contexts, code, libraries and other processes. Writes 0 without a GPU. */
+/* Writes to *beside how many bytes are in use on the GPUs of the ranks of this process apart from
+ * the arenas of the session. They belong to contexts, code, libraries and other processes. Writes 0
+ * if the device is no GPU. */
 FSDPRT_API fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *session,
                                                        uint64_t *beside, fsdprt_error *error);
 
-/* If a run has several processes, a process can access the inputs, blocks and memory of its own
- * ranks. All processes must call run, read_param, compare, visit_trace, exchange, collect and
- * leave in the same order. Only in the process of rank 0, read_param, compare, visit_trace and
- * collect return a result. Only that process may have the reference. */
+/* If a run has several processes, a process can access only the inputs, blocks and memory of its
+ * own ranks. All processes must call fsdprt_session_run, _find_nonfinite, _read_param, _compare,
+ * _visit_trace, _exchange, _collect and _leave in the same order. Only the process of rank 0 gets
+ * results of _read_param, _compare, _visit_trace and _collect, and only it may have the reference.
+ * */
 
-/* Runs a program and returns when all ranks of this process have ended it. init, step and eval run
- * on every rank, reference_init and reference on the reference. After a failure the session can
- * only be destroyed. */
+/* Runs a program, and returns when all ranks of this process have ended it. The programs init, step
+ * and eval run on every rank, and reference_init and reference run on the reference. After a
+ * failure, the session can only be destroyed. */
 FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char *program,
                                             fsdprt_error *error);
 
-/* Finds the origin of a non-finite number. Call it after a run of `program` whose step block
- * reports such a number; first restore the blocks from before that run. Runs the program once more.
- * Writes to `text` (`size` bytes) the ranks that first passed such a number to a reduction, and the
- * reduction; writes "" if no rank did. */
+/* Finds the first reduction to which ranks pass a non-finite number, by running `program` once
+ * more. The last run must have been a run of `program` whose step block reports a non-finite
+ * number, and the caller must have restored the step blocks from before that run. Writes the
+ * reduction and the ranks to `text`, which has `size` bytes, or "" if there is none. */
 FSDPRT_API fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *session, const char *program,
                                                        char *text, size_t size,
                                                        fsdprt_error *error);
 
-/* Gathers `mine` of every process into `all`, in the order of ranks. `mine` has `size` <= 8192
- * bytes. Allocates no memory. */
+/* Gathers the `size` bytes at `mine` of every process into `all`, in the order of ranks. `size` is
+ * at most 8192. Allocates no memory. */
 FSDPRT_API fsdprt_status fsdprt_session_exchange(fsdprt_session *session, const void *mine,
                                                  size_t size, void *all, fsdprt_error *error);
 /* Copies `size` bytes at `data` in the process of `rank` to `into` in the process of rank 0. */
 FSDPRT_API fsdprt_status fsdprt_session_collect(fsdprt_session *session, uint32_t rank,
                                                 const void *data, size_t size, void *into,
                                                 fsdprt_error *error);
-/* Ends the run in an orderly way: waits for all processes. After that, the end of a process is not
- * a failure. */
+/* Ends the run: waits until all processes have called this function. After that, the end of a
+ * process is not a failure. */
 FSDPRT_API fsdprt_status fsdprt_session_leave(fsdprt_session *session, fsdprt_error *error);
-/* Ends the run for this process with the failure `status`, so that the other processes do not wait
- * for it. Under an MPI launcher all processes end with this status, because the launcher returns
- * the status of the process that ends first. */
+/* Tells the other processes that this process has failed with `status`, so that they do not wait
+ * for it. Over MPI, all processes then end with this status, because an MPI launcher returns the
+ * status of the process that ends first. */
 FSDPRT_API fsdprt_status fsdprt_session_fail(fsdprt_session *session, fsdprt_status status,
                                              fsdprt_error *error);
 
-/* Writes the flight record to the file `path` as JSON: `reason`, and the last collectives of all
- * ranks that this process knows. */
+/* Writes the flight record to the file `path`. It is JSON with `reason` and the last collectives of
+ * all ranks whose progress this process knows. */
 FSDPRT_API fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *session,
                                                             const char *path, const char *reason,
                                                             fsdprt_error *error);
 
-/* Writes one micro-batch of input `index` for `rank` (or FSDPRT_REFERENCE). `size` must be the
- * bytes of one micro-batch. Fails if an id is neither in [0, limit) nor an extra id. */
+/* Writes one micro-batch of input `index` for `rank` or FSDPRT_REFERENCE. `size` must be the number
+ * of bytes of one micro-batch. Fails if an id is neither in [0, limit) nor an extra id. */
 FSDPRT_API fsdprt_status fsdprt_session_write_input(fsdprt_session *session, uint32_t rank,
                                                     uint64_t index, uint32_t micro_batch,
                                                     const void *data, size_t size,
                                                     fsdprt_error *error);
 
-/* Copy the step block from or to a rank (or FSDPRT_REFERENCE). */
+/* These functions copy the step block from or to `rank` or FSDPRT_REFERENCE. */
 FSDPRT_API fsdprt_status fsdprt_session_read_block(const fsdprt_session *session, uint32_t rank,
                                                    float block[FSDPRT_BLOCK_SIZE],
                                                    fsdprt_error *error);
@@ -391,30 +398,32 @@ FSDPRT_API fsdprt_status fsdprt_session_write_block(fsdprt_session *session, uin
                                                     const float block[FSDPRT_BLOCK_SIZE],
                                                     fsdprt_error *error);
 
-/* Writes to *dtype the type of state `role` of a parameter. Returns FSDPRT_BAD_INPUT if the
- * parameter has no such state. */
+/* Writes to *dtype the dtype of the state with role `role` of a parameter. Returns FSDPRT_BAD_INPUT
+ * if the parameter has no such state. */
 FSDPRT_API fsdprt_status fsdprt_session_get_state(const fsdprt_session *session, uint64_t param,
                                                   fsdprt_state_role role, fsdprt_dtype *dtype);
-/* Reads elements [first, first + count) of a parameter, gathered from the shards (rank 0) or from
- * the reference (FSDPRT_REFERENCE), in the dtype of the state. `size` must be the bytes of `count`
- * elements. */
+/* Reads elements [first, first + count) of the state with role `role` of a parameter, in the dtype
+ * of the state. Reads from the shards if `rank` is 0, and from the reference if it is
+ * FSDPRT_REFERENCE. `size` must be the number of bytes of `count` elements. */
 FSDPRT_API fsdprt_status fsdprt_session_read_param(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t param, fsdprt_state_role role,
                                                    uint64_t first, uint64_t count, void *data,
                                                    size_t size, fsdprt_error *error);
-/* Writes elements [first, first + count) of a parameter to the shards of this process's ranks and
- * to the reference. The role FSDPRT_PARAMETER also sets the master copy; another role sets that
- * state alone. `data` has elements of `dtype`, which are rounded to the dtype of each state. */
+/* Writes elements [first, first + count) of a parameter to the shards of the ranks of this process
+ * and to the reference. With the role FSDPRT_PARAMETER, also writes the master copy; with another
+ * role, writes only that state. `data` has elements of `dtype`, which are rounded to the dtype of
+ * the state. */
 FSDPRT_API fsdprt_status fsdprt_session_write_param(fsdprt_session *session, uint64_t param,
                                                     fsdprt_state_role role, uint64_t first,
                                                     uint64_t count, const void *data,
                                                     fsdprt_dtype dtype, fsdprt_error *error);
-/* Calls `change` on one element of the parameter's shard on `rank`. Tests plant faults with it. */
+/* Calls `change` on one element of the shard of a parameter on `rank`. For tests, which plant
+ * faults. */
 FSDPRT_API fsdprt_status fsdprt_session_poke_shard(
     fsdprt_session *session, uint32_t rank, uint64_t param,
     void (*change)(void *user, void *element, size_t size), void *user, fsdprt_error *error);
 
-/* Memory of elements [first, first + elements) of a unit's flat buffer, for one state. */
+/* Memory of elements [first, first + elements) of the flat buffer of a state. */
 typedef struct fsdprt_state_memory {
   size_t struct_size;
   void *data;
@@ -422,12 +431,19 @@ typedef struct fsdprt_state_memory {
   uint64_t first, elements;
 } fsdprt_state_memory;
 
-/* Fills `memory` with the address of a rank's piece of `state`, or of the whole state in the
- * reference. `data` is NULL if the state is in a file or in GPU memory. Use the memory only while
- * no program runs. One step passes only the states and the step blocks to the next step. */
+/* Sets `memory` to the piece of `state` of a rank, or to the whole state of the reference. `data`
+ * is NULL if the state is in a file or in GPU memory. The caller may use the memory only while no
+ * program runs. Nothing but the states and the step blocks passes from one step to the next. */
 FSDPRT_API fsdprt_status fsdprt_session_get_memory(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t state, fsdprt_state_memory *memory,
                                                    fsdprt_error *error);
+
+/* Fills `memory` with the address of the copy of a rank's piece of `state` that the last run of the
+ * program 'snapshot' made. The copy is in host memory and keeps its values while other programs
+ * run. Fails if the artifact was compiled without --async-save. */
+FSDPRT_API fsdprt_status fsdprt_session_get_snapshot(const fsdprt_session *session, uint32_t rank,
+                                                     uint64_t state, fsdprt_state_memory *memory,
+                                                     fsdprt_error *error);
 
 /* Copy elements [first, first + count) of a rank's piece of `state`, in the state's dtype. The
  * state may be in any memory or file. Call them only while no program runs. */
@@ -443,7 +459,7 @@ typedef struct fsdprt_comparison {
   int32_t equal;
   uint64_t parameter_elements; /* number of compared elements of parameters, over all ranks */
   uint64_t optimizer_elements; /* number of compared elements of optimizer states, over all ranks */
-  /* The first difference, if equal is 0: */
+  /* The next members describe the first difference, if equal is 0. */
   uint32_t rank;
   uint64_t param, element;
   fsdprt_state_role role;
@@ -456,25 +472,25 @@ FSDPRT_API fsdprt_status fsdprt_session_compare(const fsdprt_session *session,
 
 /*===- Profile: where the time of `step` goes -----------------------------===*/
 
-/* Sum over all launches of one kernel, all collectives of one kind with their waits, all copies, or
- * all fills. */
+/* Sum over all launches of one kernel, over all collectives of one type and their waits, over all
+ * copies, or over all fills. */
 typedef struct fsdprt_profile_entry {
   size_t struct_size;
-  const char *name;     /* name of the kernel; or all_gather, ..., copy, fill */
-  const char *kind;     /* kind of the kernel (map, row, column, ...); or collective, memory */
+  const char *name;     /* name of the kernel, or "all_gather", ..., "copy", "fill" */
+  const char *kind;     /* kind of the kernel ("map", "row", ...), or "collective", "memory" */
   const char *label;    /* label of the first command */
   uint64_t runs;        /* number of runs since the profile was last cleared */
-  uint64_t nanoseconds; /* sum over all runs */
+  uint64_t nanoseconds; /* time of all runs */
   uint64_t bytes;       /* bytes of bindings, or of source and target, over all runs */
-  /* Multiply-adds of contractions over all runs; an f64 multiply-add counts twice */
+  /* Numbers of multiply-adds of contractions over all runs; an f64 multiply-add counts twice */
   uint64_t multiply_adds, bf16_multiply_adds;
 } fsdprt_profile_entry;
 
 /* Sets all times to zero. Fails unless the session was created with `profile`. */
 FSDPRT_API fsdprt_status fsdprt_session_clear_profile(fsdprt_session *session, fsdprt_error *error);
-/* Calls `visit` for each entry that ran, longest first, until it returns a value other than 0. If
- * `total_nanoseconds` is not NULL, writes to it the time of the whole program over all runs. Fails
- * unless the session was created with `profile`. */
+/* Calls `visit` for each entry, by descending time, until `visit` returns a value other than 0. If
+ * `total_nanoseconds` is not NULL, writes the time of all runs of the program to it. Fails unless
+ * the session was created with `profile`. */
 FSDPRT_API fsdprt_status fsdprt_session_visit_profile(
     const fsdprt_session *session, int32_t (*visit)(void *user, const fsdprt_profile_entry *entry),
     void *user, uint64_t *total_nanoseconds, fsdprt_error *error);
@@ -485,72 +501,90 @@ typedef enum fsdprt_lane {
   FSDPRT_LANE_COMPUTE = 0,
   FSDPRT_LANE_GATHER = 1,
   FSDPRT_LANE_REDUCE = 2,
-  FSDPRT_LANE_COPY = 3 /* copies between device, host and file on a channel */
+  FSDPRT_LANE_COPY = 3 /* copies on a channel, between device, host and file */
 } fsdprt_lane;
 
-/* A collective has two events: one in the lane gather or reduce, from its start to the end of its
- * wait, and one in the lane compute, for its wait. A copy on a channel has an event of kind "host
- * copy" in the lane copy, and one in the lane compute, for its wait. */
+/* An event of a trace. A collective has two events: an event in the lane gather or reduce, from its
+ * start to the end of its wait, and an event in the lane compute for its wait. A copy on a channel
+ * has an event of kind "host copy" in the lane copy, and an event in the lane compute for its wait.
+ * */
 typedef struct fsdprt_trace_event {
   size_t struct_size;
   uint32_t rank;
   fsdprt_lane lane;
-  uint64_t run;                    /* run of `step`, counted from 1 */
+  uint64_t run;                    /* number of the run of `step`, counted from 1 */
   const char *name, *kind, *label; /* as in a profile */
   const char *unit;                /* unit of a collective, or "" */
-  uint64_t begin, end;             /* nanoseconds of the monotonic clock */
-  uint64_t waited;                 /* collective: nanoseconds for which the rank was idle */
+  uint64_t begin, end;             /* times of CLOCK_MONOTONIC in nanoseconds */
+  uint64_t waited;                 /* collective: time in ns for which the rank was idle */
   uint64_t bytes;                  /* bytes of bindings, or of source and target */
-  uint32_t ahead;                  /* collective: launches in the program between start and wait */
+  uint32_t ahead;                  /* collective: number of launches between start and wait */
 } fsdprt_trace_event;
 
-/* Calls `visit` for the events, by rank, by run, then in the order of their ends, until it returns
- * a value other than 0. Fails unless the session was created with `trace_runs`. */
+/* Calls `visit` for each event until `visit` returns a value other than 0. Events are sorted by
+ * rank, then by run, then by execution. Fails unless the session was created with `trace_runs`. */
 FSDPRT_API fsdprt_status fsdprt_session_visit_trace(
     const fsdprt_session *session, int32_t (*visit)(void *user, const fsdprt_trace_event *event),
     void *user, fsdprt_error *error);
 
 /*===- Simulation of a step on a described cluster (docs/explanation/simulator.md) -------===*/
-/* Part of the library fsdprt_simulate. */
+/* The simulation is in the library fsdprt_simulate. */
 
 typedef struct fsdprt_simulation {
   size_t struct_size;
   double step_seconds, compute_seconds;
-  double exposed_seconds; /* time in which the rank waits for collectives */
-  uint64_t ranks, tokens; /* tokens of all ranks per step */
+  double exposed_seconds; /* time in which a rank waits for collectives */
+  uint64_t ranks, tokens; /* numbers of ranks, and of tokens of all ranks per step */
   uint64_t arena_bytes;   /* bytes per rank */
   uint64_t chunks;        /* number of chunks sent over links */
+  /* Clocks per second by which kernels were timed; 0: they were timed by rates. */
+  double clocks_per_second;
 } fsdprt_simulation;
 
-/* Sum over the collectives of one kind and unit. Strings live until the callback returns. */
+/* Sum over the collectives of one type and one unit. Strings live until the callback returns. */
 typedef struct fsdprt_simulated_collective {
   size_t struct_size;
   const char *kind, *unit;
-  const char *protocol;     /* protocol of the cluster; "switch"; "": a ring without protocols */
-  uint64_t runs, bytes;     /* bytes: the larger of source and target */
-  double in_flight_seconds; /* from begin to end */
+  const char *protocol; /* protocol of the cluster, "switch", or "" for a ring without protocols */
+  uint64_t runs, bytes; /* `bytes` counts the larger of source and target */
+  double in_flight_seconds; /* time from begin to end */
   double alone_seconds;     /* in_flight_seconds if no other traffic used the links */
   double exposed_seconds;   /* time in which the rank waits */
 } fsdprt_simulated_collective;
 
-/* Use of one level of links. */
+/* Use of one level of the links of a cluster. */
 typedef struct fsdprt_simulated_link {
   size_t struct_size;
   const char *name;
   double busy_seconds;
 } fsdprt_simulated_link;
 
+/* Sum over the runs of one kernel. Strings live until the callback returns. */
+typedef struct fsdprt_simulated_kernel {
+  size_t struct_size;
+  const char *kind, *name;
+  const char *label;       /* of the first command that runs the kernel */
+  const char *bound;       /* what bounds its longest launch: "tensor", "memory", "launch", .. */
+  uint64_t runs, launches; /* a run of a kernel has one or several launches */
+  double seconds;
+  double tensor_seconds, memory_seconds; /* least times for its multiply-adds and its bytes */
+} fsdprt_simulated_kernel;
+
 /* Callbacks, each of which may be NULL. */
 typedef struct fsdprt_simulation_visitor {
   size_t struct_size;
-  /* Called for each collective, most exposed first. */
+  /* Called for each collective, by descending exposed_seconds. */
   void (*collective)(void *user, const fsdprt_simulated_collective *collective);
   /* Called for each level of links, innermost first. */
   void (*link)(void *user, const fsdprt_simulated_link *link);
-  /* Called for each event of rank 0. Times are in nanoseconds from the step's beginning. Texts live
-     as long as the artifact. */
+  /* Called for each event of rank 0. Times are in nanoseconds from the beginning of the step.
+     Strings live as long as the artifact. */
   void (*event)(void *user, const fsdprt_trace_event *event);
   void *user;
+  /* Called for each kernel, longest first. */
+  void (*kernel)(void *user, const fsdprt_simulated_kernel *kernel);
+  /* Called for each bound of launches with the sum of their seconds, longest first. */
+  void (*bound)(void *user, const char *name, double seconds);
 } fsdprt_simulation_visitor;
 
 /* Simulates the program `step` on the cluster that the file `cluster` describes, without running
@@ -561,11 +595,11 @@ FSDPRT_API fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *artifac
                                                   fsdprt_error *error);
 
 /*===- Null device: checks all programs without running kernels --------------------------===*/
-/* Part of the library fsdprt_null. See docs/explanation/null-device.md. */
+/* The null device is in the library fsdprt_null (docs/explanation/null-device.md). */
 
 typedef struct fsdprt_walk_options {
   size_t struct_size;
-  uint64_t steps;                /* steps of each walked session; 0: 3 */
+  uint64_t steps;                /* number of steps to walk; 0 for 3 */
   uint64_t peers;                /* number of ranks that run another artifact */
   const uint64_t *peer_ranks;    /* `peers` ranks */
   const char *const *peer_files; /* `peers` paths of artifacts */
@@ -573,20 +607,21 @@ typedef struct fsdprt_walk_options {
 
 typedef struct fsdprt_walk {
   size_t struct_size;
-  /* Numbers of ranks, of kinds of ranks, and of walked kinds. Ranks of a kind use equal ranges. */
+  /* Numbers of ranks, of kinds of ranks, and of walked kinds. Ranks of one kind use equal ranges.
+   */
   uint64_t ranks, kinds, walked_kinds;
   uint64_t commands;      /* number of walked commands */
   uint64_t events;        /* number of starts and waits */
   uint64_t bytes;         /* bytes of all accesses */
   uint64_t collectives;   /* number of completed collectives; each program counts once */
-  uint64_t communicators; /* number of pairs of mesh group and channel */
-  uint64_t findings;      /* 0: no fault was found */
+  uint64_t communicators; /* number of pairs of a mesh group and a channel */
+  uint64_t findings;      /* number of faults */
 } fsdprt_walk;
 
-/* Walks all commands of an artifact's programs without running kernels, and looks for races,
- * uninitialised reads and other faults. The file need not be trusted: only its format is checked
- * first. Calls `finding`, which may be NULL, for each fault with the number of its occurrences.
- * Fails if the file cannot be read, but not because of faults. */
+/* Walks all commands of the programs of an artifact without running kernels, and looks for races,
+ * uninitialised reads and other faults. Before, only the format of the file is checked. Calls
+ * `finding`, which may be NULL, for each fault with the number of its occurrences. Fails if the
+ * file cannot be read, but not because of faults. */
 FSDPRT_API fsdprt_status fsdprt_artifact_walk(
     const char *path, const fsdprt_walk_options *options, fsdprt_walk *result,
     void (*finding)(void *user, const char *text, uint64_t times), void *user, fsdprt_error *error);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiled as C, to check that the headers are valid C. Argument: a toy artifact for 2 ranks.
+// This file is compiled as C, to check that the headers are valid C. Its argument is a toy artifact
+// for 2 ranks.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -27,7 +28,7 @@ static int32_t countBytes(void *user, const char *text, size_t size) {
   return text[0] == '\0';
 }
 
-/* The structure of an older caller: the first two members only. */
+/* The structure that an older caller would pass has only the first two members. */
 typedef struct old_session_info {
   size_t struct_size;
   uint64_t ranks;
@@ -111,7 +112,7 @@ int main(int argc, char **argv) {
   CHECK(fsdprt_session_create(artifact, &options, &session, &error) == FSDPRT_OK);
   result += train(session);
   CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, &total, &error) == FSDPRT_OK);
-  CHECK(runs == 5 * 10 && total > 0); /* 5 kernels and 5 collectives in each step */
+  CHECK(runs == 5 * 10 && total > 0); /* each step runs 5 kernels and 5 collectives */
   CHECK(fsdprt_session_clear_profile(session, &error) == FSDPRT_OK);
   CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, NULL, &error) == FSDPRT_OK &&
         runs == 50);

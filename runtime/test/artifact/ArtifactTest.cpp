@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests accepted files, and refused files and their messages. No file content may crash the
-// process. This is tested with files truncated at every length and files with every byte changed,
+// Tests which files the loader accepts, and the messages with which it refuses others. No file
+// content may crash the process, so files are truncated at every length and changed at every byte,
 // each with the old hash and with a new hash.
 //
 //===----------------------------------------------------------------------===//
@@ -23,12 +23,12 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// Returns a file that has every part.
+/// Returns an artifact with all optional parts, including values and neighbours.
 static std::vector<std::byte> packWhole() {
   ToyOptions options;
   options.values = true;
   auto manifest = toyManifest(options);
-  // The first gather is among neighbours, which here are all ranks of the axis.
+  // The first gather runs among neighbours. One group of neighbours has all ranks of the axis.
   manifest.neighbours.push_back(std::make_unique<fb::NeighboursT>());
   manifest.neighbours[0]->axis = 1;
   manifest.neighbours[0]->size = options.shards;
@@ -65,7 +65,8 @@ TEST(Sha256, KnownAnswers) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// These functions are compiled from the same source without hardware instructions for SHA-256.
+// The functions with this prefix are compiled from the same source, but use no SHA-256
+// instructions.
 extern "C" void portable_sha256_begin(fsdprt_sha256 *hash);
 extern "C" void portable_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size);
 extern "C" void portable_sha256_end(fsdprt_sha256 *hash, uint8_t digest[32]);
@@ -114,7 +115,7 @@ TEST(Artifact, CutAtEveryLength) {
                 sizeof shorter);
     ASSERT_NE(refusal(file), "") << size;
     seal(file);
-    // The file may be refused or not, but the call must return.
+    // The loader may refuse or accept the file, but must return.
     refusal(file);
   }
 }
@@ -138,7 +139,7 @@ TEST(Artifact, EveryByteChangedUnderANewHash) {
     seal(file);
     refused += !refusal(file).empty();
   }
-  // Enough changes are refused to show that the fields are checked.
+  // If the fields are checked, at least one change in 20 is refused.
   EXPECT_GT(refused, whole.size() / strideOf() / 20);
 }
 
@@ -158,7 +159,7 @@ TEST(Artifact, RandomDamageUnderANewHash) {
       std::memcpy(file.data() + at / size * size, &word, size);
     }
     seal(file);
-    // The file may be refused or not, but the call must return.
+    // The loader may refuse or accept the file, but must return.
     refusal(file);
   }
 }
@@ -187,7 +188,7 @@ TEST(Artifact, OldVersionsAndValues) {
     return refusal(file);
   };
   EXPECT_EQ(broken([](auto &) {}), "");
-  EXPECT_NE(broken([](auto &h) { h.version = 2; }) // readers of version 2 ignore values
+  EXPECT_NE(broken([](auto &h) { h.version = 2; }) // format version 2 has no values
                 .find("expected format version 3 and at least one byte of values, found version 2"),
             std::string::npos);
   EXPECT_NE(broken([](auto &h) { h.values_size = 0; }).find("found version 3 and 0 bytes"),
@@ -215,7 +216,7 @@ TEST(Artifact, ValuesLieInTheirSection) {
   EXPECT_NE(refusal(file).find("parameter 'b': expected its values"), std::string::npos);
 }
 
-// The file is 8 TiB long. Reading it would fail for lack of memory, or take hours.
+// Reading this file of 8 TiB would fail for lack of memory, or take hours.
 TEST(Artifact, HeaderIsCheckedBeforeTheRestIsRead) {
   constexpr uint64_t size = uint64_t(1) << 43;
   auto whole = packWhole();
@@ -225,7 +226,7 @@ TEST(Artifact, HeaderIsCheckedBeforeTheRestIsRead) {
                   sizeof fileSize);
     Scratch file(whole.data(), kept);
     if (truncate(file.path.c_str(), size) != 0)
-      return std::string(); // a file system without files of this size
+      return std::string(); // the file system does not support this size
     return refusal([&] { Artifact::open(file.path); });
   };
   Scratch probe("");

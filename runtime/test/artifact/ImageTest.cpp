@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests images that are refused, and that the work of the loader is linear in the size of an image.
+// Tests which images the loader refuses, and that its work is linear in the size of an image.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,11 @@ TEST(Image, RefusesWhatKernelsDoNotNeed) {
 }
 
 namespace {
-/// An image that has a dynamic section, symbols and names, all in one read-only segment.
+/// An image without code. Its dynamic section, symbols and names are in one read-only segment.
 struct BareImage {
   std::vector<Elf64_Sym> symbols = {{}};
   std::string names = std::string(1, '\0');
-  std::vector<uint32_t> hash; // in place of a table with one bucket
+  std::vector<uint32_t> hash; // if empty, build() makes a table with one bucket
   std::vector<Elf64_Phdr> segments;
 
   void addFunction(size_t name) {
@@ -88,20 +88,20 @@ std::string refusalOf(const std::vector<std::byte> &image) {
 }
 } // namespace
 
-// Small images must not ask for much more work or memory than they have bytes.
+// A small image must not make the loader use much more time or memory than its size justifies.
 TEST(Image, WorkIsLinear) {
   BareImage image;
   EXPECT_NE(refusalOf(image.build()).find("expected function 'toy_gradient' in the image"),
             std::string::npos);
 
-  // 1,000 names of almost 1 MB each, all of which end at the same byte.
+  // There are 1,000 names of almost 1 MB each, all of which end at the same byte.
   image.names += std::string(1'000'000, 'a') + '\0';
   for (size_t i = 0; i < 1000; ++i)
     image.addFunction(1 + i);
   EXPECT_NE(refusalOf(image.build()).find("the names of its first 2 symbols are longer than"),
             std::string::npos);
 
-  // 12 segments that repeat the bytes of the file.
+  // All 12 segments map the same bytes of the file.
   BareImage repeated;
   repeated.names += std::string(8192, 'a') + '\0';
   for (uint64_t i = 1; i <= 12; ++i) {
@@ -114,7 +114,8 @@ TEST(Image, WorkIsLinear) {
   }
   EXPECT_NE(refusalOf(repeated.build()).find("bytes together, found"), std::string::npos);
 
-  // Hash tables that are longer than the file, in memory that the file does not fill.
+  // The hash table is longer than the file, and lies in memory that is zero instead of filled from
+  // the file.
   BareImage counted;
   Elf64_Phdr zeros = {};
   zeros.p_type = PT_LOAD;
@@ -127,12 +128,12 @@ TEST(Image, WorkIsLinear) {
   counted.hash = {100'000'000, 1, 0, 0};
   EXPECT_NE(refusalOf(counted.build(DT_GNU_HASH)).find("found 100000000 buckets"),
             std::string::npos);
-  counted.hash = {1, 0, (1 << 20) / 8, 0}; // the chain begins in the zeros, and has no end
+  counted.hash = {1, 0, (1 << 20) / 8, 0}; // the chain begins in the zeros and never ends
   EXPECT_NE(refusalOf(counted.build(DT_GNU_HASH)).find("symbols in"), std::string::npos);
 }
 
-// Code does not check the addresses that it uses, so an extent or a size that it was not compiled
-// for would end the process by a signal.
+// Compiled code does not check addresses. If a manifest gave it a larger extent or a smaller buffer
+// than it was compiled for, a signal would end the process.
 TEST(Image, LaunchesAreThoseOfTheCode) {
   const auto original = toyManifest({});
   std::vector<std::byte> image = imageFor(original);

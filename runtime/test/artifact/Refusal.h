@@ -13,7 +13,7 @@
 
 namespace fsdprt::test {
 
-/// Returns the error message, which names the file, or "" if the file is accepted.
+/// Returns the error message, which must begin with the file name, or "" if the file is accepted.
 inline std::string refusal(const std::vector<std::byte> &file) {
   try {
     Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");

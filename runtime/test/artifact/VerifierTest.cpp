@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests, for each rule of the verifier, a manifest that breaks only this rule, and the message.
+// For each rule of the verifier, tests the message for a manifest that breaks only this rule.
 //
 //===----------------------------------------------------------------------===//
 
 #include "test/artifact/Refusal.h"
 #include "testing/toy/ToyModel.h"
+#include <cmath>
 #include <functional>
 
 using namespace fsdprt;
@@ -61,10 +62,27 @@ void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// Adds a file of a rank and moves the range of a binding or an operand into it.
+/// Adds an offload file per rank and moves the range of a binding or an operand into it.
 void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->file_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
+}
+
+/// Adds the program 'snapshot' and its host memory.
+fb::ProgramT &addSnapshot(fb::ManifestT &m) {
+  ToyOptions options;
+  options.replicas = m.mesh[0]->factors[0];
+  options.shards = m.mesh[1]->factors[0];
+  options.snapshot = true;
+  fb::ManifestT with = toyManifest(options);
+  m.layouts[0]->host_bytes = with.layouts[0]->host_bytes;
+  for (auto &each : with.programs)
+    if (each->name == "snapshot")
+      m.programs.push_back(std::move(each));
+  return *m.programs.back();
+}
+fb::CopyT &snapshotCopy(fb::ManifestT &m, size_t state) {
+  return *command(m, "snapshot", state).body.AsCopy();
 }
 
 fb::LookupT *addLookup(fb::ManifestT &m) {
@@ -76,7 +94,7 @@ fb::LookupT *addLookup(fb::ManifestT &m) {
   return lookup;
 }
 
-/// Changes all parameters to integers. States keep their float types.
+/// Changes the types of all parameters to integers. States keep their float types.
 void makeIntegers(fb::ManifestT &m) {
   m.units[0]->dtype = fb::DType::i16;
   for (auto &param : m.params) {
@@ -95,7 +113,7 @@ fb::CopyT copyOf(const fb::Slice &source, const fb::Slice &target) {
   return copy;
 }
 
-/// Returns an asynchronous copy, which needs a wait.
+/// Returns an asynchronous copy, which a later command must wait for.
 fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
                       const fb::Slice &target = {64, 64, 0, 0, 0}) {
   fb::CopyT copy = copyOf(source, target);
@@ -104,6 +122,10 @@ fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
   return copy;
 }
 
+fb::CostT &cost(fb::ManifestT &m) {
+  m.kernels[0]->phases[0]->cost = std::make_unique<fb::CostT>();
+  return *m.kernels[0]->phases[0]->cost;
+}
 fb::GridT &grid(fb::ManifestT &m) { return *m.kernels[0]->phases[0]->grid; }
 
 fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
@@ -240,6 +262,11 @@ const Rule rules[] = {
        addMaps(m, 1).strides = {24};
        grid(m).maps[0]->sizes = {1, 1};
      }},
+    {"V19Cost", "expected clocks and bytes of a cost from 0 to 1e18, found -1", [](auto &m) { makeGpu(m), cost(m).tensor = -1; }},
+    {"V19CostNan", "expected clocks and bytes of a cost from 0 to 1e18, found ", [](auto &m) { makeGpu(m), cost(m).clocks = std::nan(""); }},
+    {"V19CostLarge", "expected clocks and bytes of a cost from 0 to 1e18, found 1e+19", [](auto &m) { makeGpu(m), cost(m).bytes = 1e19; }},
+    {"V19CostBalance", "expected the balance of a cost above 0 and at most 1, found 0", [](auto &m) { makeGpu(m), cost(m).balance = 0; }},
+    {"V19CostCpu", "expected a function of a CPU, found the cost", [](auto &m) { cost(m); }},
     {"V19Chip", "expected the name of the GPU's chip", [](auto &m) { makeGpu(m), m.gpu->chip = ""; }},
     {"V20Text", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = 0; }},
     {"V20TextEnd", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = huge; }},
@@ -358,6 +385,31 @@ const Rule rules[] = {
     {"V9Rank", "the rank block and the workspace to be no pieces",
      [](auto &m) { m.layouts[0]->rank = std::make_unique<fb::Slice>(0, 0, 0, 64, huge); }},
     {"V10Threads", "expected 1 to 4 threads per rank, found 0", [](auto &m) { m.threads_per_rank = 0; }},
+    {"V24Missing", "expected a copy of each of 2 states, found 1 commands", [](auto &m) { addSnapshot(m).commands.pop_back(); }},
+    {"V24Command", "command 1: expected a copy of state 1 on no channel", [](auto &m) { addSnapshot(m).commands[1]->body.Set(fb::FillT()); }},
+    {"V24Channel", "command 0: expected a copy of state 0 on no channel", [](auto &m) { addSnapshot(m), snapshotCopy(m, 0).channel = 1; }},
+    {"V24Order", "command 0: expected a copy of state 0 at offset", [](auto &m) { auto &p = addSnapshot(m); std::swap(p.commands[0], p.commands[1]); }},
+    {"V24Part", "of state 0, found", [](auto &m) { addSnapshot(m), *snapshotCopy(m, 0).target = sized(*snapshotCopy(m, 0).target, 64); }},
+    {"V24Device", "expected a target in the host's arena", [](auto &m) { addSnapshot(m), *snapshotCopy(m, 0).target = moved(*snapshotCopy(m, 0).target, 64); }},
+    {"V24Overlap", "two copies overlap",
+     [](auto &m) { addSnapshot(m), *snapshotCopy(m, 1).target = moved(*snapshotCopy(m, 1).target, snapshotCopy(m, 0).target->offset() + 64); }},
+    {"V24State", "state 0 overlaps the copies", // in the gap between two copies
+     [](auto &m) {
+       addSnapshot(m);
+       fb::CopyT &copy = snapshotCopy(m, 0);
+       uint64_t first = copy.target->offset(), bytes = copy.target->bytes();
+       m.layouts[0]->host_bytes += 2 * bytes;
+       *snapshotCopy(m, 1).target = moved(*snapshotCopy(m, 1).target, first + 2 * bytes);
+       *copy.source = moved(*copy.source, first + bytes);
+       m.layouts[0]->states[0]->offset = first + bytes;
+     }},
+    {"V24Used", "expected no use of the copy of the state for saves",
+     [](auto &m) {
+       addSnapshot(m);
+       fb::FillT fill;
+       fill.target = std::make_unique<fb::Slice>(*snapshotCopy(m, 1).target);
+       command(m, "init", 2).body.Set(std::move(fill));
+     }},
     {"V22Location", "location of lookup 0: expected a name", [](auto &m) { addLookup(m)->location = ""; }},
     {"V22What", "description of lookup 0: expected a name", [](auto &m) { addLookup(m)->what = ""; }},
     {"V22Extent", "lookup 0: expected an extent from 1 to 2^63 - 1, found 0", [](auto &m) { addLookup(m)->extent = 0; }},
@@ -491,13 +543,13 @@ const Rule rules[] = {
        command(m, "init", 2).body.Set(std::move(fill));
      }},
     {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
-     [](auto &m) { // The copy reaches the target in the fourth iteration.
+     [](auto &m) { // The second copy reads the first one's target in iteration 4.
        loop(m).count = 4;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // The source of the copy has a larger stride than the fill.
+     [](auto &m) { // The source has a larger stride than the fill.
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -511,9 +563,9 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
-    {"V16OverlapInALoop", "its source and its target overlap", // in the third iteration
+    {"V16OverlapInALoop", "its source and its target overlap", // they meet in the third iteration
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
-    {"V16OverlapOfPieces", "its source and its target overlap", // on the ranks of the second shard
+    {"V16OverlapOfPieces", "its source and its target overlap", // on ranks of the second shard
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
     {"V14OverlapOfPieces", "its source and its target overlap", // only the target moves in the loop
      [](auto &m) {

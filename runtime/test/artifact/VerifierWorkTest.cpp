@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests that small manifests cannot ask for hours of checks, and that the arithmetic which replaces
-// a walk over the iterations of a loop gives the same answer as the walk.
+// Tests that no small manifest keeps the verifier busy for hours. The verifier checks loops by
+// arithmetic, which must give the same answer as a check of each iteration.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +56,8 @@ std::unique_ptr<fb::CommandT> wait(uint32_t id) {
   return command;
 }
 
-/// Returns a loop that starts `count` copies and then waits for them. In each iteration, the
-/// targets move by 64 bytes times `stride`.
+/// Returns a loop that starts `count` copies and then waits for them. The targets move by 64 *
+/// `stride` bytes per iteration.
 std::unique_ptr<fb::CommandT> copiesInLoop(uint32_t count, uint32_t times, uint64_t stride) {
   fb::LoopT loop;
   loop.count = times;
@@ -82,7 +82,7 @@ std::string refusalOfInit(std::unique_ptr<fb::CommandT> command) {
 }
 } // namespace
 
-// A walk over the iterations would take 10^12 steps.
+// A check of each iteration would compare about 10^12 pairs of transfers.
 TEST(VerifierWork, LongLoopsAreNotWalked) {
   EXPECT_EQ(refusalOfInit(copiesInLoop(1000, 1 << 20, 1)), "");
 }
@@ -93,7 +93,7 @@ TEST(VerifierWork, TransfersInFlightAreLimited) {
             std::string::npos);
 }
 
-// All locations are one string of 1 MB.
+// The locations of all lookups are one shared string of 1 MB.
 TEST(VerifierWork, SharedNamesAreLimited) {
   auto manifest = toyManifest({});
   for (int i = 0; i < 1000; ++i) {
@@ -118,7 +118,7 @@ TEST(VerifierWork, SharedNamesAreLimited) {
   EXPECT_NE(refusal(file).find("its parts are referred to too often"), std::string::npos);
 }
 
-// A vector that names one table many times.
+// The file's vector of lookups refers to the same table many times.
 TEST(VerifierWork, SharedTablesAreRefused) {
   auto manifest = toyManifest({});
   for (int i = 0; i < 20'000; ++i) {

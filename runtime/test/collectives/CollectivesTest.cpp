@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests meshes, sums, worker pools and the flight recorder. Collectives are in ConformanceTest.cpp.
+// Tests meshes, sums, worker pools and the flight recorder. ConformanceTest.cpp tests collectives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ TEST(Watchdog, EndsTheLatestCollectiveOfANumber) {
   const CollectiveRecord *numRecords = watchdog.progressOf(0).recorder;
   for (uint32_t collective : {5u, 6u, 5u})
     watchdog.beginCollective(0, collective);
-  // This call ends the second collective of number 5.
+  // Collective 5 began twice. This call ends its second record.
   watchdog.endCollective(0, 5);
   EXPECT_EQ(numRecords[0].end, 0u);
   EXPECT_EQ(numRecords[1].end, 0u);

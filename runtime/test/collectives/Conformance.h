@@ -8,9 +8,9 @@
 //
 //     static RegisterBackend mine(std::make_unique<MyBackend>());
 //
-// meet() calls `body` for each rank of this process, on one thread per rank. If the backend needs
-// one process per rank, started by another program, meet() calls `body` once, and tests with other
-// mesh sizes are skipped.
+// Backend::meet() calls `body` on one thread for each rank of this process. If another program
+// starts one process per rank, meet() calls `body` once in each process. Tests whose mesh has
+// another number of ranks are then skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,32 +24,31 @@
 
 namespace fsdprt::test {
 
-/// Arguments of a meeting, which are equal on all ranks.
+/// The arguments of Backend::meet(), which are equal on all ranks.
 struct Meeting {
   Mesh mesh;
   std::vector<CollectiveKey> keys;
   uint64_t arenaBytes = 1 << 20;
   double timeoutSeconds = 60;
   uint32_t workers = 1;
-  std::function<void(Communicator &)> prepare = {}; ///< called after add(), if not empty
+  std::function<void(Communicator &)> prepare = {}; ///< if set, called after add()
 };
 
-/// A connected rank of a meeting.
 struct Attendee {
   Communicator &communicator;
   uint32_t rank;
   const Arena &arena;
   WorkerPool &pool;
-  bool sumsInOrder = true; ///< if false, (R5) holds up to rounding
+  bool sumsInOrder = true; ///< if false, sums may differ from rule (R5) by rounding
 };
 
 class Backend {
 public:
   virtual ~Backend() = default;
   virtual const char *name() const = 0;
-  /// Returns false if tests with meshes of this size are skipped.
+  /// Returns false if tests with this number of ranks are to be skipped.
   virtual bool canMeet(uint32_t) const { return true; }
-  /// Returns true if this process has all ranks, so that counters in `body` cover all ranks.
+  /// Returns true if all ranks are in this process, so that they can share counters.
   virtual bool isOneProcess() const { return true; }
   virtual void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) = 0;
 };

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests rules (R1) to (R8) of Communicator.h on every registered backend. Sources are a function of
-// rank and collective, so that each rank can compute the expected target, which is compared bit for
-// bit. Also tests ranks that do not arrive at a collective.
+// Tests the rules of Communicator.h on every registered backend. Each rank can compute the sources
+// of all ranks from the rank and the collective, and so the expected target, which it compares bit
+// for bit. Some tests have a rank that does not arrive at a collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ Bytes valuesOf(const CollectiveKey &key, uint64_t count, uint32_t rank, uint32_t
   return result;
 }
 
-/// Computes a sum by (R5) for one element.
+/// Reduces one element in the order of rule (R5).
 void expectedSum(const CollectiveKey &key, const std::vector<const std::byte *> &sources,
                  std::byte *to) {
   auto inOrder = [&](auto zero) {
@@ -77,7 +77,7 @@ void expectedSum(const CollectiveKey &key, const std::vector<const std::byte *> 
   key.dtype == DType::f64 ? inOrder(0.0) : inOrder(0.0f);
 }
 
-/// A collective of a meeting on one rank: its arena ranges and its expected result.
+/// Runs a collective of a meeting on one rank, and checks the result.
 class Exchange {
 public:
   Exchange(Attendee &at, uint32_t collective, uint64_t offset, bool inPlace = false)
@@ -116,7 +116,7 @@ public:
   uint64_t endOffset() const { return end; }
 
 private:
-  /// Compares sums with a tolerance that permits any order. Sources have a magnitude of about one.
+  /// Compares sums with a tolerance for any order of additions. Sources are about 1 in magnitude.
   bool isNear(const Bytes &expected) const {
     double epsilon = key.dtype == DType::f64   ? 0x1p-52
                      : key.dtype == DType::f32 ? 0x1p-23
@@ -210,7 +210,6 @@ protected:
 
 //===- Results ------------------------------------------------------------===//
 
-// Tests rules (R3) to (R6).
 TEST_P(Conformance, KindsTypesAndSizes) {
   for (uint64_t ranks = 1; ranks <= 5; ++ranks) {
     Meeting meeting{meshOf({ranks}), {}};
@@ -317,7 +316,7 @@ TEST_P(Conformance, CountsBytes) {
   });
 }
 
-// Tests that an injected fault is detected.
+// Tests that the comparison finds an injected fault.
 TEST_P(Conformance, DropsAContribution) {
   Meeting meeting{meshOf({2}), {keyOf(CollectiveKind::reduce_scatter, 9)}};
   meeting.prepare = [](Communicator &communicator) { communicator.dropContribution(0, 1); };
@@ -335,7 +334,7 @@ TEST_P(Conformance, DropsAContribution) {
 TEST_P(Conformance, ExchangesBetweenPrograms) {
   meet({meshOf({4}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
-      // One thread per process makes the test.
+      // One thread per process calls exchange().
       return;
     uint32_t processes = at.communicator.processes(), each = 4 / processes;
     EXPECT_EQ(at.communicator.localRanks(), each);
@@ -355,7 +354,7 @@ TEST_P(Conformance, CollectsAtRankZero) {
   meet({meshOf({3}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
       return;
-    // The largest size exceeds the size of one message.
+    // The largest size does not fit into one message.
     for (size_t bytes : {0, 5, 3000001}) {
       for (uint32_t rank = 0; rank < 3; ++rank) {
         Bytes data(bytes, static_cast<std::byte>(rank + 1)), into(bytes);
@@ -372,7 +371,6 @@ TEST_P(Conformance, CollectsAtRankZero) {
 
 //===- Failure ------------------------------------------------------------===//
 
-// Tests (R8).
 TEST_P(Conformance, NamesWhoIsMissing) {
   Meeting meeting{
       meshOf({3}), {keyOf(CollectiveKind::all_reduce, 1)}, 1 << 20, /*timeoutSeconds=*/1};
@@ -385,7 +383,7 @@ TEST_P(Conformance, NamesWhoIsMissing) {
       double limit = monotonicSeconds() + 30;
       while (!at.communicator.getWatchdog().hasFailed() && monotonicSeconds() < limit)
         std::this_thread::sleep_for(
-            std::chrono::milliseconds(20)); // The process lives, but the rank does not arrive.
+            std::chrono::milliseconds(20)); // The process goes on, but the rank does not arrive.
       return;
     }
     at.communicator.start(0, at.rank, at.arena.at(0), at.arena.at(64));
@@ -417,7 +415,7 @@ TEST_P(Conformance, WaitsForASlowRankThatMakesProgress) {
   Meeting meeting{
       meshOf({2}), {keyOf(CollectiveKind::all_gather, 3)}, 1 << 20, /*timeoutSeconds=*/3};
   meet(meeting, [&](Attendee &at) {
-    // The rank arrives after the time limit, but reports progress.
+    // Rank 1 arrives after the time limit, but reports progress before.
     for (int i = 0; at.rank == 1 && i < 70; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
       at.communicator.getWatchdog().beat(1);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Uses the emulated CUDA driver with memory that the host can access, so that the tests can check
-// the rules of communicators. After each collective, the host also waits for the rank's streams.
+// Uses the emulated CUDA driver. The tests read arenas on the host, so the arenas are in memory
+// that the host can access, and each wait for a collective also waits for the rank's streams.
 //
 //===----------------------------------------------------------------------===//
 

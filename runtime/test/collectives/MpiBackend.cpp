@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // mpirun starts N processes of this program. Each process is a rank and runs the same tests in the
-// same order. Tests with meshes of other sizes are skipped. Also tests sums by the MPI library and
-// errors of the rendezvous, which only MPI has.
+// same order. Tests with meshes of other sizes are skipped. This file also tests sums by the MPI
+// library and errors of its rendezvous, since other backends have neither.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,7 @@ static RegisterBackend overNccl(std::make_unique<NcclOverMpi>());
 
 static uint32_t processes() { return MpiLibrary::get(meetingSeconds).size(); }
 
-/// Checks sums of the MPI library. The values are integers, whose sum is equal in every order.
+/// Checks sums of the MPI library. The values are whole numbers, whose sum is exact in any order.
 template <typename Float>
 static void checkLibrarySums(fb::CollectiveKind kind, DType type, fb::Reduction reduction,
                              bool inPlace) {
@@ -111,7 +111,7 @@ TEST(Mpi, TheLibrarysOwnSums) {
   }
 }
 
-/// Returns the error of a rank if the last rank disagrees on `name`.
+/// Returns this rank's error if the last rank has the value `last` for `name`, and others `usual`.
 static std::string disagreement(const std::string &name, const std::string &usual,
                                 const std::string &last) {
   uint32_t ranks = processes();
@@ -181,7 +181,7 @@ TEST(Mpi, OtherNumberOfProcessesIsRefused) {
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   int result = RUN_ALL_TESTS();
-  // The tests have caused failures on purpose.
+  // The failures that tests have caused must not change the exit code.
   MpiLibrary::get(meetingSeconds).giveUp(false);
   return result;
 }

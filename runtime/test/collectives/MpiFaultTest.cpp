@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the loss of a rank. mpirun detects the end of a process. Soon after, all processes must end
-// with an exit code other than 0.
+// Ends or stops a rank. mpirun detects the end of a process. Soon after, all processes must have
+// ended with an exit code other than 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace fsdprt::test;
 namespace {
 class MpiFaults : public MpiRun {
 protected:
-  /// Starts an endless run with a fault, limited to 60 s.
+  /// Runs with a fault, and enough steps for the fault to be the only end. Waits at most 60 s.
   Result lose(const std::string &fault, const std::string &options = "",
               const std::string &mpiOptions = "") {
     Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,
@@ -32,7 +32,7 @@ protected:
 };
 } // namespace
 
-// mpirun ends the other ranks, usually with its own message.
+// If a rank is killed, mpirun ends the others, usually with its own message.
 TEST_F(MpiFaults, AKilledRankEndsAll) {
   for (std::string fault :
        {"kill:1:gather:3", "kill:0:compute:3", "kill:2:reduce:3", "kill:1:start:0"}) {
@@ -41,7 +41,7 @@ TEST_F(MpiFaults, AKilledRankEndsAll) {
   }
 }
 
-// The rank ends with exit code 0, but the run must not.
+// Even if a rank ends early with exit code 0, mpirun must return another exit code.
 TEST_F(MpiFaults, ARankThatEndsEarlyEndsAll) {
   Result result = lose("exit:1:compute:3");
   EXPECT_NE(result.code, 0) << result.output;
@@ -56,7 +56,7 @@ TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
   EXPECT_NE(result.output.find("for rank 1 (last seen"), std::string::npos) << result.output;
 }
 
-// The processors of all ranks or of one rank lack a feature.
+// First the processors of all ranks, then the processor of one rank lacks a feature.
 TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) {
   ToyOptions options;
   options.shards = 2;

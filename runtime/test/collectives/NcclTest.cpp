@@ -24,7 +24,7 @@ using namespace fsdprt;
 using fb::CollectiveKind;
 
 namespace {
-/// Control functions of the stub, from the library that the runtime loads.
+/// Control functions of the stub, looked up in the library that the runtime loads.
 struct Stub {
   template <typename Function>
   static Function *function(const char *name) {
@@ -53,7 +53,7 @@ CollectiveKey keyOf(CollectiveKind kind, std::vector<uint32_t> axes = {0}, uint6
   return {kind, fb::Reduction::sum, DType::f32, count, 0, std::move(axes), 42, "h.0 gather", "h.0"};
 }
 
-/// Runs all collectives of a list for some rounds, on one thread per rank.
+/// Runs collectives on one thread per rank. After each test, nothing of the stub may be in use.
 class Nccl : public testing::Test {
 protected:
   void SetUp() override { Stub::reset(); }
@@ -102,7 +102,8 @@ protected:
     communicator.releaseArenas();
   }
 
-  /// Returns the errors of the ranks. An error of the set-up is returned for all ranks.
+  /// Runs all collectives `rounds` times. Returns the errors of the ranks. If the set-up fails, all
+  /// ranks get its error.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
@@ -155,7 +156,7 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // one communicator of all ranks, and four of lanes
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank, one for all ranks and four for lanes
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
@@ -244,7 +245,7 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
           communicator.start(0, rank, arena, arena + 1024);
           communicator.wait(0, rank, pool);
           early += cuda.streamQuery(compute) == cudaNotReady;
-          // Later writes must not change the result.
+          // These later writes to the source must not change the result.
           EXPECT_EQ(fill(99), cudaOk);
           queues[rank]->finish([] {});
           for (uint32_t from = 0; from < ranks; ++from)

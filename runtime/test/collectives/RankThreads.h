@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Common code of backends with one communicator for all threads of a process, or one per rank.
+// Common code of backends whose ranks are threads. The threads share one communicator or have one
+// each.
 //
 //===----------------------------------------------------------------------===//
 

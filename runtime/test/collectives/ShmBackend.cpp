@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Registers a backend with one communicator per rank, each with its own mappings. Ranks are threads
-// instead of processes, so that one process makes all checks. Also tests errors of the host.
+// instead of processes, so that one process checks all of them. Also tests errors of ShmHost.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ public:
 
 static RegisterBackend registered(std::make_unique<ShmBackend>());
 
-/// Returns the error of mismatched ranks. `count` is the element count of rank 1's collective.
+/// Returns the error if rank 1 has this artifact, and a collective of `count` elements.
 static std::string refusal(const char *artifactOfRank1, uint64_t count) {
   ShmHost block(2, 4);
   std::atomic<bool> over{false};

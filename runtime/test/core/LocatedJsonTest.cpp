@@ -52,7 +52,7 @@ TEST(LocatedJson, DepthIsLimited) {
   EXPECT_EQ(problemOf(std::string(64, '[') + std::string(64, ']')), "");
 }
 
-// A search for the beginning of each string once took quadratic time for a string of backslashes.
+// An earlier parser took quadratic time for a string of backslashes.
 TEST(LocatedJson, LongStringsTakeLinearTime) {
   JsonProblem problem;
   auto root = parseJson("[\"" + std::string(8 << 20, '\\') + "\", 7]", problem);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares sums of each type bit for bit with the CPU: several numbers of sources, lengths with
-// tails, unaligned sources and targets, averages, omitted sources, sums in place. The kernels run
-// on the emulator with its checks.
+// Compares sums of each type bit for bit with sums of the CPU. The cases vary the number of
+// sources, the length, the alignment, the omitted source, and whether an average is computed or a
+// sum is written to a source. The kernels run on the emulator with its checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Allocates device memory that the host can access, and a copy for the CPU.
+/// Has device memory that the host can access, and a copy on which the CPU computes.
 class CudaSumsTest : public testing::Test {
 protected:
   static constexpr uint64_t room = 16 << 10;
@@ -31,8 +31,8 @@ protected:
     gpu.cuda->memFreeHost(device);
   }
 
-  /// Checks one sum. `gap` is the number of bytes between the sources, and between the last source
-  /// and the target. `dropped` is the omitted source.
+  /// Checks one sum. The sources and then the target are `gap` bytes apart. `dropped` is the index
+  /// of the omitted source.
   void check(DType type, uint32_t sources, uint64_t elements, uint64_t gap, bool isAverage,
              uint32_t dropped = UINT32_MAX, bool isInPlace = false) {
     SCOPED_TRACE(testing::Message() << nameOf(type) << ", " << sources << " sources of " << elements
@@ -100,7 +100,7 @@ TEST_F(CudaSumsTest, MayBeInPlace) {
     check(type, 4, 100, 16, false, UINT32_MAX, true);
 }
 
-/// Tests the maximum number of sources, with one thread per 16 bytes.
+/// Tests the largest number of sources that a kernel takes.
 TEST_F(CudaSumsTest, TakeAsManySourcesAsTheySay) {
   for (DType type : types)
     check(type, CudaSums::mostSources, 16, 0, true);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that only wrong uses of streams, events, memory and graphs are reported.
+// Checks that the driver reports wrong uses of streams, events, memory and graphs, and no others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,6 @@ protected:
       ;
     return result;
   }
-  /// Returns what `body` writes to stderr.
   template <typename Body>
   std::string said(Body body) {
     testing::internal::CaptureStderr();
@@ -145,7 +144,7 @@ TEST_F(EmulatedCuda, StreamsThatNothingOrdersRace) {
   EXPECT_EQ(fill(a, 7, first()), failedForGood) << "as on a GPU";
 }
 
-/// A wait by the host orders work that is enqueued later.
+/// Work that is enqueued after the host has waited for earlier work runs after the earlier work.
 TEST_F(EmulatedCuda, TheHostOrdersWhatItHasWaitedFor) {
   ASSERT_EQ(fill(a, 7, first()), cudaOk);
   ASSERT_EQ(await(first()), cudaOk);
@@ -166,7 +165,7 @@ TEST_F(EmulatedCuda, StampsSayWhenWorkWasDone) {
     nanosleep(&nap, nullptr);
     uint64_t enqueued = nanosecondsNow();
     queue.finish([] {});
-    // Times are floats, so they are rounded.
+    // Times are floats, so the comparison allows for rounding.
     uint64_t over = nanosecondsNow(), slack = 1000000;
     EXPECT_LE(timeline.timeOf(1), timeline.timeOf(2));
     EXPECT_GE(timeline.timeOf(1) + slack, enqueued) << "done late, and not when it was put there";

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares products that the test computes with products of the cuBLASLt stub on the emulated CUDA
-// driver. The stub also checks its arguments.
+// Compares products of the cuBLASLt stub, which runs on the emulated CUDA driver, with products
+// that the test computes. The stub also checks its arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,6 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Indices of the bindings of a product's kernel.
 enum Binding : uint32_t {
   lhsBinding,
   rhsBinding,
@@ -70,7 +69,7 @@ const Case cases[] = {
     with("number", [](Case &c) { c.m = c.n = 1, c.k = 33; }),
 };
 
-/// A matrix in a separate binding, with padding between rows.
+/// A matrix, or a batch of matrices, in its own binding, with padding between rows.
 struct Tensor {
   fb::MatrixT matrix;
   uint64_t rows, cols;
@@ -133,7 +132,7 @@ void ProductTest::build() {
   tensors[biasBinding] = make(biasBinding, c.result, 1, 1, c.n);
 }
 
-/// Returns element (i, j) of the result. `argument` receives its value before the activation.
+/// Returns element (i, j) of the result. Stores the argument of the activation in `argument`.
 float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argument) {
   const Case &c = GetParam();
   double sum = 0;
@@ -251,7 +250,7 @@ struct Environment {
   }
 };
 
-/// A device whose context is the current context.
+/// Makes the context of the emulated device current.
 struct Device {
   Device() : cuda("a test", CudaDriver::Use::kernels) {
     int device = 0;
@@ -270,7 +269,7 @@ struct Device {
 };
 } // namespace
 
-/// Returns the tolerance of a value that was rounded twice to its type.
+/// Returns the tolerance for a value that was rounded to its type twice.
 static float allowed(DType dtype, float value) {
   return (dtype == DType::f32   ? 1e-5f
           : dtype == DType::f16 ? 2e-3f

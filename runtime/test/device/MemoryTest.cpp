@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests control groups of both versions as files in a folder, and a real control group if the
-// system allows it. A run under a limit must either be refused before its first step or succeed; it
-// must not be killed.
+// Tests control groups of both versions, described by files in a folder, and a real control group
+// if the system allows it. A run under a limit must either be refused before its first step or
+// succeed; it must not be killed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,8 @@ using namespace fsdprt::test;
 static constexpr uint64_t mebibyte = uint64_t(1) << 20;
 
 namespace {
-/// Uses a folder in place of "/", as on a machine with 1 GiB of memory.
+/// Has a folder that memoryLeft() reads in place of "/". It describes a machine on which 1 GiB is
+/// available.
 class ControlGroups : public Run {
 protected:
   void SetUp() override {
@@ -35,8 +36,8 @@ protected:
     ASSERT_EQ(std::system(("mkdir -p " + file.substr(0, file.rfind('/'))).c_str()), 0);
     std::ofstream(file) << content;
   }
-  /// Writes a group with a limit in MiB ("max" for none), `used` MiB in use, and `cached` of them
-  /// for files.
+  /// Writes the files of a group of version 2. Numbers are in MiB, and a limit of "max" means none.
+  /// `cached` is the part of `used` that caches files.
   void group2(const std::string &name, const std::string &limit, uint64_t used,
               uint64_t cached = 0) {
     std::string folder = "/sys/fs/cgroup" + name;
@@ -57,7 +58,7 @@ protected:
 
 TEST_F(ControlGroups, TheMachineAlone) {
   expectLeft(1024, "the machine has");
-  write("/proc/self/cgroup", "0::/\n"); // The root has no limit.
+  write("/proc/self/cgroup", "0::/\n"); // The root group has no limit.
   expectLeft(1024, "the machine has");
   write("/proc/self/cgroup", "no line of this kind\n\n0:\n");
   expectLeft(1024, "the machine has");
@@ -146,9 +147,9 @@ protected:
     Run::TearDown();
   }
 
-  /// Runs with limits of the arenas plus 0, `step`, ... `most` MiB. Each run must succeed or be
-  /// refused with `words`, and both must occur. `restrict` returns the shell command that sets a
-  /// limit in bytes.
+  /// Runs with limits that exceed the size of the arenas by 0, `step`, 2 * `step`, up to `most`
+  /// MiB. Each run must succeed or be refused with `words`, and both must occur. `restrict` returns
+  /// the shell command that sets a limit in bytes.
   void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
              const std::function<std::string(uint64_t)> &restrict) {
     for (std::string how : {"", " --processes"}) {

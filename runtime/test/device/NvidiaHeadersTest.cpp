@@ -7,8 +7,8 @@
 // The runtime has its own declarations of the CUDA driver, NCCL and cuBLASLt. The test stubs use
 // the same declarations, so that other tests would not find an error in them. If NVIDIA's headers
 // are installed, every declared function, number and layout is compared with them. Two functions
-// count as equal if arguments and results are passed alike: both are pointers, integers or
-// enumerations of one size, or structures of one size.
+// are equal if each pair of arguments, and the results, have the same size and are both pointers,
+// both integers or enumerations, or both structures.
 //
 //===----------------------------------------------------------------------===//
 

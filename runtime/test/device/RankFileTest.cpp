@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares reads and writes at every alignment with a copy in memory. Also tests unnamed files and
-// full disks. A limit of the file size makes writes short; truncation of the open file makes reads
-// short.
+// Compares reads and writes at every alignment with a copy in memory. Also tests that files have no
+// name, and what a full disk causes. To make writes short, the file size is limited; to make reads
+// short, the open file is truncated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -110,7 +110,7 @@ TEST_F(RankFiles, MoveBytesAtEveryAlignment) {
         ASSERT_EQ(std::memcmp(back.data() + shift, expected.data() + offset, bytes), 0)
             << offset << " " << bytes << " " << shift;
       }
-  // Bytes around the written ranges must not have changed.
+  // Bytes outside of the written ranges must not have changed.
   file.read(0, back.data(), size);
   EXPECT_EQ(std::memcmp(back.data(), expected.data(), size), 0);
 }
@@ -122,7 +122,7 @@ TEST_F(RankFiles, MoveFromMemoryThatBeginsAtABlock) {
       static_cast<std::byte *>(std::aligned_alloc(block, size)), std::free);
   std::vector<std::byte> values = noise(size, 2), back(size);
   std::memcpy(memory.get(), values.data(), size);
-  file.write(0, memory.get(), size - 100); // Whole blocks precede a partial one.
+  file.write(0, memory.get(), size - 100); // The last block is a partial one.
   file.write(size - 100, values.data() + size - 100, 100);
   file.read(0, back.data(), size);
   EXPECT_EQ(back, values);
@@ -139,7 +139,7 @@ TEST_F(RankFiles, HaveNoName) {
     std::vector<std::byte> values = noise(block, 3), back(block);
     one.write(0, values.data(), block);
     other.read(0, back.data(), block);
-    EXPECT_EQ(back, std::vector<std::byte>(block)); // The files are separate.
+    EXPECT_EQ(back, std::vector<std::byte>(block)); // The write to `one` did not change `other`.
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   EXPECT_EQ(descriptor(), "");

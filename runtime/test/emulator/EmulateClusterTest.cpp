@@ -11,8 +11,8 @@ using namespace fsdprt::emulate;
 
 static TensorKernel pair(const std::string &body, unsigned threads = 32) {
   TensorKernel kernel;
-  // %r2 and %r12 are the addresses of the lane's word of `tile` in its own and in the other block,
-  // %r3 and %r13 those of `full`.
+  // %r2 and %r12 are the addresses of the lane's word of `tile` in its own and in the other block.
+  // %r3 and %r13 are the addresses of `full` in the two blocks.
   kernel.body = R"(
     mov.u32 %r0, %tid.x; mov.u32 %r1, %cluster_ctarank; xor.b32 %r11, %r1, 1;
     mov.u32 %r2, tile; mad.lo.u32 %r2, %r0, 4, %r2; mov.u32 %r3, full; mapa.shared::cluster.u32 %r12, %r2, %r11; mapa.shared::cluster.u32 %r13, %r3, %r11;
@@ -33,7 +33,6 @@ TEST(EmulateCluster, BlocksExchange) {
   kernel.run();
   for (unsigned k = 0; k < 64; ++k)
     EXPECT_EQ(kernel.out[k], k ^ 32);
-  // Each lane writes to the other block.
   kernel = pair("st.shared::cluster.b32 [%r12], %r4;" + meet +
                 "ld.shared.b32 %r5, [%r2]; st.global.b32 [%rd1], %r5;");
   kernel.run();
@@ -143,7 +142,7 @@ TEST(EmulateCluster, StoresThatAnMbarrierWaitsFor) {
       "unsupported vector of f32"));
 }
 
-/// Warps of all blocks of a cluster take turns, so that a loop ends that waits for the other block.
+/// Warps of all blocks of a cluster take turns, so a loop that waits for the other block ends.
 TEST(EmulateCluster, BlocksRunInTurn) {
   const std::string spin = R"(
     @%p0 st.shared.b32 [%r2], 0; )" +

@@ -135,7 +135,6 @@ void expectOp(const std::string &op, const std::vector<A> &as, const std::vector
   }
 }
 
-/// Checks that the message contains `part`.
 inline testing::AssertionResult says(const std::string &message, const std::string &part) {
   if (message.find(part) != std::string::npos)
     return testing::AssertionSuccess();

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares a matrix product and attention, which use tensor copies, mbarriers and wgmma, with f64.
-// Then removes the instructions that order the kernels' accesses, one at a time.
+// Also removes each instruction that orders accesses; the emulator must report what is then wrong.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,7 +129,7 @@ struct Attention {
     return emulator.launch(launch);
   }
 
-  /// Returns the results of the row, followed by the logarithm of the sum of its weights.
+  /// Returns the results of the row and, as last element, the logarithm of the sum of its weights.
   std::vector<double> expected(unsigned row) const {
     std::vector<double> result(size + 1);
     double total = 0;
@@ -162,7 +162,7 @@ TEST(EmulateHopper, CausalAttention) {
     worstLogarithm =
         std::max(worstLogarithm, std::fabs(attention.logarithms[row] - expected[Attention::size]));
   }
-  // Weights and results, numbers up to 1, are rounded to bf16, each with an error of up to 2^-9.
+  // Weights and results are at most 1. Rounding to bf16 changes each of them by up to 2^-9.
   EXPECT_LT(worst, 6e-3);
   EXPECT_LT(worstLogarithm, 1e-5);
 }
@@ -171,8 +171,8 @@ namespace {
 struct Fault {
   const char *part, *to;
   std::vector<const char *> messages; ///< one of them is expected
-  unsigned least;                     ///< least number of places in the kernel
-  bool isAll = true;                  ///< the fault must be reported at each place
+  unsigned least;                     ///< the kernel has at least so many occurrences of `part`
+  bool isAll = true;                  ///< the fault must be reported for each occurrence
 };
 } // namespace
 
@@ -203,9 +203,9 @@ static const std::vector<Fault> faults = {
      "mov.pred P1, 1; //",
      {"data race", "never written"},
      2},
-    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // nothing awaits the last ones
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // no thread awaits the last ones
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
-    // A fence is redundant if an earlier fence covers the same accesses.
+    // No error is expected for a fence whose accesses an earlier fence covers.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},
     {"wgmma.wait_group.sync.aligned 0;",
      "wgmma.wait_group.sync.aligned 1;",

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The layouts of fragments are written as PTX ISA lists their elements.
+// The functions for the layouts of fragments follow the lists of elements in PTX ISA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +72,8 @@ double numberOfBits(char type, uint64_t bits) {
 class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
-/// Returns a kernel that loads A, B and C and stores D. Registers of all lanes are consecutive in
-/// memory: A, B, C, then D.
+/// Returns a kernel that loads A, B and C and stores D. In memory, the first register of A in all
+/// lanes precedes the second one. B, C and D follow in the same way.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",
@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 static const char *const aligned = ".shared .align 16 .b8 tile[1024];";
-/// Fills four matrices, whose rows are consecutive, with 100 matrix + 8 row + column.
+/// Fills four 8 x 8 matrices. Element (row, column) is 100 * matrix + 8 * row + column.
 static const std::string filled = std::string(outElement) + R"(
   mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mov.u32 %r3, 0;
   fill: shr.u32 %r4, %r0, 3; and.b32 %r5, %r0, 7; mul.lo.u32 %r6, %r4, 100; mad.lo.u32 %r6, %r5, 8, %r6; add.u32 %r6, %r6, %r3;

@@ -11,7 +11,7 @@ using namespace fsdprt::test;
 static const char *const shared =
     ".shared .align 16 .b8 tile[1024]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty;";
 
-/// One warp writes a buffer three times, and another warp reads the buffer each time.
+/// One warp writes a buffer three times. After each write, another warp reads the buffer.
 static std::string pipeline(const std::string &fence, const std::string &fullParity,
                             const std::string &emptyParity, const std::string &arrivals = "32") {
   return std::string(outElement) + R"(

@@ -18,9 +18,11 @@ TEST(EmulateMemory, VectorsAndExtensions) {
     ld.global.s8 %r1, [%rd0+24]; st.global.b32 [%rd0+28], %r1;
     ld.global.u8 %r1, [%rd0+24]; st.global.b32 [%rd0+32], %r1;
     ld.global.s8 %h1, [%rd0+24]; st.global.b16 [%rd0+36], %h1;
-    ld.global.v4.b32 {%r1, _, _, %r2}, [%rd0]; st.global.v2.b32 [%rd0+40], {%r2, %r1};)",
-                                                   12, 1);
-  EXPECT_EQ(found, (std::vector<uint32_t>{1, 2, 3, 4, 3, 4, 0x80, 0xffffff80, 0x80, 0xff80, 4, 1}));
+    ld.global.v4.b32 {%r1, _, _, %r2}, [%rd0]; st.global.v2.b32 [%rd0+40], {%r2, %r1};
+    ld.global.v2.b32 {_, %r3}, [%rd0]; st.global.b32 [%rd0+48], %r3;)",
+                                                   13, 1);
+  EXPECT_EQ(found,
+            (std::vector<uint32_t>{1, 2, 3, 4, 3, 4, 0x80, 0xffffff80, 0x80, 0xff80, 4, 1, 2}));
 }
 
 TEST(EmulateMemory, GenericAddressesOfEverySpace) {
@@ -66,7 +68,7 @@ TEST(EmulateMemory, WhatNobodyWroteIsNotRead) {
   EXPECT_TRUE(says(errorOfBlock("st.shared.b16 [tile], 1; ld.shared.b32 %r1, [tile];", 1,
                                 ".shared .align 4 .b8 tile[64];"),
                    "the byte at + 0x2 was never written"));
-  // Copying an uninitialised register is not an error, but using it otherwise is.
+  // Copying an uninitialised register is no error. Any other use is an error.
   EXPECT_EQ(errorOfBlock("mov.u32 %r1, %r2;"), "");
   EXPECT_TRUE(says(errorOfBlock("mov.u32 %r1, %r2; st.global.b32 [%rd0], %r1;"),
                    "reads %r1 before it is written"));
@@ -126,7 +128,7 @@ TEST(EmulateMemory, CountsTrafficAndConflicts) {
   EXPECT_EQ(counters.globalSectors, 4u);
   EXPECT_EQ(counters.sharedLoadBytes, 128u);
   EXPECT_EQ(counters.sharedPasses, 2u);
-  EXPECT_EQ(counters.bankConflicts, 2u); // each bank has two words
+  EXPECT_EQ(counters.bankConflicts, 2u); // the lanes access two words of every second bank
   EXPECT_EQ(counters.opcodes.at("st.shared.b32"), 1u);
   EXPECT_EQ(counters.laneInstructions, counters.instructions * 32);
 }

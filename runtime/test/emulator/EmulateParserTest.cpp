@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests that errors have locations and that arbitrary text does not crash the parser.
+// Tests that errors name lines and columns, and that arbitrary text does not crash the parser.
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,7 +140,7 @@ TEST(EmulateParser, DebuggingIsSkipped) {
   EXPECT_EQ(errorOf(text), "");
 }
 
-/// Checks that parsing and running a text either succeeds or throws an Error.
+/// Parses and runs a text. This may succeed or throw an Error, but not end in another way.
 static void survives(const std::string &text) {
   try {
     Emulator emulator("fuzz.ptx", text);

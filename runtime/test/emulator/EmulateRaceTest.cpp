@@ -17,7 +17,7 @@ static std::string exchange(const std::string &barrier, const std::string &away)
 TEST(EmulateRace, AMissingBarrierBetweenWarps) {
   EXPECT_EQ(errorOfBlock(exchange("bar.sync 0;", "32"), 64, tile), "");
   EXPECT_TRUE(says(errorOfBlock(exchange("", "32"), 64, tile), "never written"));
-  // If the bytes were written before, the fault is a race instead of a read of unwritten bytes.
+  // If the bytes were written before, the error is a race instead of a read of unwritten bytes.
   std::string cleared = tileElement + "st.shared.b32 [%r2], 0; bar.sync 0;\n{\n";
   std::string message = errorOfBlock(cleared + exchange("", "32") + "}", 64, tile);
   EXPECT_TRUE(says(message, "data race: "));
@@ -29,7 +29,7 @@ TEST(EmulateRace, AMissingBarrierOfAWarp) {
   EXPECT_TRUE(says(errorOfBlock(exchange("", "1"), 32, tile),
                    "ld.shared.b32: data race: reads 4 bytes at shared memory + 0x4, which lane 1 "
                    "of the same warp has written at line"));
-  // A barrier of half of the lanes is not sufficient.
+  // A barrier of 16 of the 32 lanes is not sufficient.
   EXPECT_TRUE(says(
       errorOfBlock(exchange("setp.lt.u32 %p1, %r0, 16; @%p1 bar.warp.sync 0xffff;", "1"), 32, tile),
       "data race"));
@@ -39,7 +39,7 @@ TEST(EmulateRace, AMissingBarrierOfAWarp) {
 }
 
 TEST(EmulateRace, ABarrierThatIsPassedTooEarly) {
-  // In `bad`, threads overwrite words that other threads read, without a barrier in between.
+  // In `bad`, threads overwrite words that other threads may not have read yet.
   std::string good = exchange("bar.sync 0;", "32") + "bar.sync 0; st.shared.b32 [%r2], 7;";
   std::string bad = exchange("bar.sync 0;", "32") + "st.shared.b32 [%r2], 7;";
   EXPECT_EQ(errorOfBlock(good, 64, tile), "");
@@ -81,7 +81,7 @@ TEST(EmulateRace, GlobalMemoryBetweenBlocks) {
       launch.grid[0] = 2;
       launch.argument(emulator.memory().attach("out", out.data(), 256).base);
       emulator.launch(launch);
-      emulator.launch(launch); // Launches are ordered.
+      emulator.launch(launch); // The second launch begins after the first one.
     });
   };
   EXPECT_EQ(run("mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 4; add.s64 %rd2, %rd0, %rd1; "
@@ -172,7 +172,7 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
                    "data race: writes 8 bytes"));
 }
 
-/// Sixteen bytes are written by one store, then word by word, then by one store again.
+/// Stores of 16 bytes, then of each word, then of 16 bytes need a barrier between them.
 TEST(EmulateRace, SixteenBytesAndTheirWords) {
   auto body = [](const std::string &first, const std::string &second, const std::string &third) {
     return std::string(outElement) + R"(
@@ -197,7 +197,8 @@ TEST(EmulateRace, SixteenBytesAndTheirWords) {
                    "data race: reads 4 bytes at shared memory + 0x8"));
 }
 
-/// A block reads bytes that another block reads and then writes. Both reads must be recorded.
+/// Two blocks read the same bytes, and one of them writes them. The emulator must record both reads
+/// to report the race.
 TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   auto run = [](const std::string &body) {
     std::vector<uint32_t> out(64);

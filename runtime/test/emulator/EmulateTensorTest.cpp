@@ -155,8 +155,8 @@ TEST_P(LoadTest, PutsTheBoxWhereTheSwizzleSays) {
     uint64_t rest = offset / map.elementBytes(), element = 0;
     for (unsigned d = 0; d < map.rank; ++d)
       index[d] = rest % map.count(d), rest /= map.count(d);
-    // With a 128-byte swizzle, chunk c of 16 bytes in row r of 128 bytes is stored as chunk c ^ r %
-    // 8. Half of the swizzle uses half of the modulus.
+    // With a 128-byte swizzle, 16-byte chunk c of 128-byte row r is stored as chunk c ^ (r % 8).
+    // For 64 bytes, the modulus is 4; for 32 bytes, 2.
     uint64_t chunk = offset / 16 % 8, row = offset / 128,
              pattern = 1 << static_cast<int>(load.swizzle);
     std::memcpy(&element, found + row * 128 + (chunk ^ row % pattern) * 16 + offset % 16,
@@ -255,7 +255,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
     return body.replace(body.find(from), from.size(), to);
   };
   EXPECT_EQ(run(loadBox("0, 0", 512)), "");
-  // A box has one row less or more than the announced bytes.
+  // With 7 rows, the box is smaller than the announced bytes; with 9 rows, it is larger.
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}), "deadlock"));
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}),
                    "shared address 0x0, which waits for 0 of 1 arrivals and 64 bytes"));
@@ -280,7 +280,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
 
 //===- Stores -------------------------------------------------------------===//
 
-/// Each lane writes lane + 100 i to word lane + 32 i of `tile`. Lane 0 stores a box of 16 x 32
+/// Each lane writes lane + 100 * i to word lane + 32 * i of `tile`. Lane 0 stores a box of 16 x 32
 /// elements.
 static std::string storeBox(const std::string &fence, const std::string &coordinates,
                             const std::string &wait) {
@@ -327,7 +327,7 @@ TEST(EmulateTensor, FaultsOfStoresAreFound) {
       says(run(proxy, "cp.async.bulk.wait_group.read 1;" + overwrite), "asynchronously reads"));
 }
 
-/// wait_group.read waits for the reads of shared memory, not for the writes.
+/// wait_group.read waits for the reads of shared memory, not for the writes to global memory.
 TEST(EmulateTensor, WaitingForReadsIsNotWaitingForWrites) {
   auto run = [](const std::string &wait) {
     return errorOfBlock("st.shared.b64 [tile], 0; st.shared.b64 [tile+8], 0; fence.proxy.async;\n"
@@ -343,7 +343,8 @@ TEST(EmulateTensor, WaitingForReadsIsNotWaitingForWrites) {
 
 //===- Clusters -----------------------------------------------------------===//
 
-/// Block 0 loads a box to all blocks of the mask. Each copies its first words to out[8 * rank ...].
+/// Block 0 loads a box to all blocks of the mask. Each block copies the first words of the box to
+/// `out`, beginning at out[8 * rank].
 static std::string multicast(const std::string &mask) {
   return R"(
     mov.u32 %r0, %tid.x; mov.u32 %r9, %cluster_ctarank; mbarrier.init.shared.b64 [full], 1; fence.mbarrier_init.release.cluster;

@@ -32,8 +32,8 @@ inline TensorMap denseMap(TensorType type, const std::vector<uint64_t> &sizes,
   return map;
 }
 
-/// A function `k` with the address of `out` in %rd0 and generic addresses of tensor maps in %m0,
-/// %m1, ...
+/// A function `k` with the body `body`. %rd0 is the address of `out`; %m0, %m1, ... are generic
+/// addresses of tensor maps.
 class TensorKernel {
 public:
   std::string body;

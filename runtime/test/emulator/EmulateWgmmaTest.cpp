@@ -26,10 +26,9 @@ struct ProductCase {
   int scaleA = 1, scaleB = 1;
 };
 
-/// The layout of a matrix in shared memory.
 struct Layout {
   unsigned span, elementBytes;
-  bool isMajor;    ///< MN-major instead of K-major
+  bool isMajor;    ///< whether elements are contiguous along M or N instead of K
   unsigned kStart; ///< offset of the first element of K in a row of the swizzle, in bytes
 
   unsigned stride() const {
@@ -77,7 +76,6 @@ static std::string names(const std::string &prefix, unsigned count) {
   return text + "}";
 }
 
-/// Parts of a program that tests may change.
 struct Parts {
   std::string fill = "all", proxy = "fence.proxy.async;", barrier = "bar.sync 0;",
               fence = "wgmma.fence.sync.aligned;", between,
@@ -99,8 +97,9 @@ static std::string productText(const ProductCase &c, uint64_t a, uint64_t b) {
   return text + ";\n";
 }
 
-/// Returns a program with the addresses of three buffers: %rd0 of `out`, with all registers of D of
-/// 128 threads; %rd1 of the image of shared memory; %rd2 of the fragments of A, 4 words per thread.
+/// Returns a program that finds three addresses in registers: %rd0 is that of the result, with all
+/// registers of D of 128 threads; %rd1 is that of the image of shared memory; %rd2 is that of the
+/// fragments of A, with 4 words per thread.
 static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const Parts &parts) {
   unsigned count = c.columns / (c.sumsAreHalf ? 4 : 2);
   std::string text = ".reg .b32 %d<128>, %a<4>; .reg .b64 %at; mov.u32 %r0, %tid.x; shl.b32 %r1, "
@@ -224,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ProductCase{Kind::Brain, 16, false, false, false, 128, false, true, -1, -1},
                     ProductCase{Kind::Half, 16, true, false, false, 64, true, false, 1, -1}));
 
-/// The descriptor of B has another swizzle mode than the memory.
+/// If the descriptor of B has another swizzle mode than the data, the results are wrong.
 TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
   Product product({Kind::Brain, 64, true, false, false, 128});
   product.b.span = 64;
@@ -340,8 +339,8 @@ TEST(EmulateWgmma, SharedMemoryIsOfTheAsyncProxy) {
             "");
 }
 
-/// A row of A belongs to one warp, so that a barrier of the warp is necessary and sufficient. All
-/// warps read B, which needs a barrier of the block.
+/// Only one warp reads a row of A. If the same warp has written the row, a barrier of the warp is
+/// necessary and sufficient. All warps read B, so writes to B need a barrier of the block.
 TEST(EmulateWgmma, RowsOfAAreTheWarps) {
   auto rewrite = [](const std::string &what, const std::string &barrier) {
     return errorWith(fromShared, [&](Parts &p) {

@@ -105,7 +105,7 @@ TEST(AsyncTransferWorker, MovesWhileItsRankDoesSomethingElse) {
 }
 
 TEST(AsyncTransferWorker, TakesAsLongAsItsLinksWould) {
-  // Each of two gathers sends 4000 bytes of one rank to the other, which takes 40 ms.
+  // Each of the two gathers sends 4000 bytes per rank, which takes 40 ms at 100 kB/s.
   Meeting meeting(2, 2, 60, 100e3);
   EXPECT_EQ(meeting.communicator.wireBytes(0), 4000u);
   onRanks(2, [&](uint32_t rank) {
@@ -124,7 +124,6 @@ TEST(AsyncTransferWorker, TakesAsLongAsItsLinksWould) {
 TEST(AsyncTransferWorker, FailsWhereItsRankWaits) {
   Meeting meeting(2, 2, 0.2);
   meeting.start(0, 0, 0);
-  // Rank 1 never arrives.
   meeting.start(0, 1, 0);
   for (uint32_t i : {0u, 1u, 0u})
     try {
@@ -151,7 +150,7 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
   transferWorker.await(0);
   EXPECT_EQ(carried, (std::vector<uint32_t>{1, 0}));
   transferWorker.post(2);
-  transferWorker.post(1); // After a failure, nothing is transferred.
+  transferWorker.post(1); // After a failure, the worker transfers nothing.
   for (uint32_t transfer : {2u, 1u})
     try {
       transferWorker.await(transfer);
@@ -165,6 +164,6 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
 TEST(AsyncTransferWorker, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);
-  // abort() ends the wait of the worker, as an error of a rank does.
+  // Without abort(), the worker would wait for rank 1 for 60 s.
   meeting.communicator.abort(FSDPRT_FAILED);
 }

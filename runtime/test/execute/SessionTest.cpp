@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares sharded with unsharded training bit for bit on 1 to 5 ranks. Also tests reading and
-// writing states, errors, and a kernel that hangs.
+// Compares sharded with unsharded training bit for bit on 1 to 5 ranks. Also tests access to
+// states, error messages, and a kernel that hangs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -183,7 +183,7 @@ TEST(Session, ExtraIds) {
     return "";
   };
   EXPECT_NE(write(1).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
-  options.values = true; // The targets then have an extra id.
+  options.values = true; // In this artifact, targets may have the id -100.
   EXPECT_EQ(write(1), "");
   EXPECT_NE(write(0).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
   ids[2] = -99;
@@ -309,7 +309,7 @@ TEST(Session, ArenaLargerThanTheMachine) {
   EXPECT_NE(message.find("the plan needs 256.0 TiB"), std::string::npos) << message;
 }
 
-/// Returns the toy with another kernel in place of the update of parameters.
+/// Returns a toy artifact in which kernel `symbol` replaces the kernel that updates parameters.
 static std::shared_ptr<const Artifact> toyWithUpdate(const char *symbol) {
   auto manifest = toyManifest({});
   for (auto &program : manifest.programs)
@@ -349,10 +349,10 @@ TEST(Session, RefusesSystemCallsOfKernels) {
     std::exit(0);
   };
   EXPECT_EXIT(passes("toy_call", false), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // it returns in step 1
+  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // step 1 is not stuck
 }
 
-// The update of the second step hangs.
+// In step 2, the kernel of rank 1 hangs.
 TEST(Session, NamesTheRankThatHangs) {
   std::shared_ptr<const Artifact> artifact = toyWithUpdate("toy_hang");
   fsdprt_session_options options = sessionOptions(1, false);
@@ -373,7 +373,7 @@ TEST(Session, NamesTheRankThatHangs) {
 
 //===- Philox -------------------------------------------------------------===//
 
-// The answers are those of Random123.
+// The expected blocks are from the known-answer tests of the Random123 library.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)),

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests events with known times, the ring buffer, and the events of a session. Waits and launches
-// of a session must not overlap on a rank.
+// Tests events with known times, the ring buffer, and the events of a session, in which waits and
+// launches of a rank must not overlap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ TEST(Trace, CollectivesInFlight) {
     events.push_back(event);
     return true;
   });
-  // Runs 2 to 4 have two launches, the collective and its wait each.
+  // Each of runs 2 to 4 has two launches, the collective and its wait.
   ASSERT_EQ(events.size(), 3u * 4);
   for (size_t i = 0; i < events.size(); ++i) {
     EXPECT_EQ(events[i].rank, 5u);

@@ -114,7 +114,7 @@ TEST(OutputFile, RemovesWhatADeadProcessHasLeft) {
   ASSERT_EQ(left.size(), 1u);
   OutputFile alive(file.path, true), next(file.path, true);
   std::vector<std::string> names = namesBeside(file.path);
-  EXPECT_EQ(names.size(), 2u); // Files of live processes are kept.
+  EXPECT_EQ(names.size(), 2u); // Temporary files of live processes are kept.
   EXPECT_EQ(std::count(names.begin(), names.end(), left[0]), 0);
 }
 
@@ -148,7 +148,7 @@ TEST(InputFile, RefusesPipesAndDevicesAtOnce) {
         << bad;
 }
 
-// A sparse file of 1 TiB.
+// readAll() must refuse this sparse file of 1 TiB without reading it.
 TEST(InputFile, HasALimitForItsWholeContent) {
   Scratch file("abc");
   EXPECT_EQ(InputFile(file.path, "an index").readAll(3), "abc");
@@ -162,7 +162,7 @@ TEST(InputFile, NoticesChanges) {
   std::string text(10000, 'a');
   Scratch cut(text), written(text), replaced(text), touched(text);
   InputFile a(cut.path, "x"), b(written.path, "x"), c(replaced.path, "x"), d(touched.path, "x");
-  // File times have the resolution of clock ticks, so later changes get another time.
+  // File times have the resolution of clock ticks. After the sleep, changes get another time.
   usleep(20000);
   ASSERT_EQ(truncate(cut.path.c_str(), 100), 0);
   EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"),
@@ -207,7 +207,8 @@ TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   ASSERT_EQ(unlink(file.path.c_str()), 0);
 }
 
-// The file has holes. A changed byte at its end or in the middle of sampled blocks must be found.
+// A sparse file is larger than files that are compared as a whole. Changes at its end and inside of
+// sampled blocks must be found.
 TEST(InputFile, ComparesASampleOfLargeFiles) {
   Scratch file(std::string("x"));
   uint64_t size = InputFile::wholeLimit + 12345;
@@ -229,7 +230,7 @@ TEST(InputFile, ComparesASampleOfLargeFiles) {
   EXPECT_NE(second, third);
 }
 
-// The checksums are those of RFC 3720.
+// RFC 3720 has the checksum of 32 bytes of ones.
 TEST(EventFile, Checksums) {
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c("", 0), 0u);

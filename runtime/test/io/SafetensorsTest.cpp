@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests valid files, and malformed files that other readers accepted.
+// Tests valid files, and malformed files that readers of other programs have accepted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +27,10 @@ TEST(Safetensors, WritesWhatItReads) {
   std::vector<SafetensorsWriter::Entry> entries = {
       {"b", "BF16", {3}}, {"a", "F32", {2, 2}}, {"s", "F64", {}}, {"none", "F32", {0, 5}}};
   SafetensorsWriter writer(file.path, entries);
-  EXPECT_EQ(entries[0].name, "s"); // sorted by width, widest first, then by name
+  EXPECT_EQ(entries[0].name, "s"); // sorted by the width of elements, widest first, then by name
   std::vector<char> data(8 + 16 + 6, 'd');
   writer.write(data.data(), data.size());
-  EXPECT_THROW(SafetensorsFile(file.path), Error); // absent until it is complete
+  EXPECT_THROW(SafetensorsFile(file.path), Error); // commit() makes the file visible
   writer.commit();
   SafetensorsFile read(file.path);
   EXPECT_EQ(read.getTensors().size(), 4u);
@@ -132,7 +132,7 @@ TEST(Safetensors, CutAndChangedAnywhere) {
       std::string changed = whole;
       changed[at] ^= change;
       writeFile(file.path, changed.data(), changed.size());
-      // The file may be refused or not, but the call must return.
+      // The reader may refuse or accept the file, but must return.
       refusal([&] { SafetensorsFile read(file.path); });
     }
 }

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests valid and malformed NumPy headers; mismatched shapes, types and ids; and the order of rows.
+// Tests valid and malformed NumPy headers, mismatches between a file and an input in shape, type
+// and ids, and the order in which rows are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +46,7 @@ std::string refusal(const std::function<void()> &body) {
   return "";
 }
 
-/// An input, with the shape to which it points.
+/// An input and the shape to which its description points.
 struct TestInput {
   std::vector<uint64_t> shape;
   fsdprt_input_info info = {};
@@ -135,7 +136,7 @@ TEST(SampleFile, RefusesMalformedHeaders) {
   for (size_t length = 0; length < good.size(); ++length)
     EXPECT_NE(refusalOf(good.substr(0, length), x, {2}), "") << length;
   EXPECT_NE(refusalOf(good + "x", x, {2}), "");
-  // Damaged files may be refused or not, but must not crash the process.
+  // Damaged files may be refused or accepted, but must not crash the process.
   for (size_t at = 0; at < good.size() - data.size(); ++at)
     for (int value : {0, 1, 0x7f, 0xff, int('('), int('9'), int('}'), int('\'')}) {
       std::string damaged = good;
@@ -245,7 +246,7 @@ TEST(SampleFile, DrawsOneRowForAllInputs) {
   Batches batches({x.info, y.info, t.info}, nullptr, 2, options, {&xs1, &ys1, &table1});
   EXPECT_EQ(batches.trainRows(), 15u);
   EXPECT_EQ(batches.validationRows(), 5u);
-  EXPECT_EQ(batches.validationBatches(), 1u); // batches of 8 samples
+  EXPECT_EQ(batches.validationBatches(), 1u); // in batches of 8 samples
   EXPECT_TRUE(batches.isFixed(2));
   std::set<int64_t> drawn;
   for (uint64_t step = 0; step < 40; ++step)
@@ -264,7 +265,7 @@ TEST(SampleFile, DrawsOneRowForAllInputs) {
   EXPECT_EQ(*drawn.rbegin(), 14);
   auto *last = static_cast<const int64_t *>(batches.validation(0, 1, 0, 1));
   EXPECT_EQ(last[0], 15 + 4);
-  EXPECT_EQ(last[1], 15); // The samples start over.
+  EXPECT_EQ(last[1], 15); // After the last sample, the batch continues with the first one.
 }
 
 TEST(SampleFile, RefusesUnequalSamples) {
@@ -279,7 +280,7 @@ TEST(SampleFile, RefusesUnequalSamples) {
       refuse({x.info, t.info}, {&xs, &ts}),
       "input 't' has leading dimension 3, other inputs have 4 samples, so it is the same at "
       "every step: expected a file of 3 rows, found 6");
-  // One-dimensional targets consist of windows with the length of the tokens' windows.
+  // Targets of one dimension hold one window after another, each as long as a window of tokens.
   TestInput tokens("tokens", FSDPRT_I64, {4, 2}, 0, FSDPRT_TOKENS),
       flat("targets", FSDPRT_I64, {8}, 0, FSDPRT_TARGETS);
   EXPECT_EQ(sampleShapeOf({tokens.info, flat.info}, 1).samples, 4u);

@@ -1,10 +1,10 @@
-//===- LaunchTest.cpp - Which rank a process is ------------------*- C++ -*-===//
+//===- LaunchTest.cpp - Places of launched processes -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests valid and refused environment variables of launchers, and the agreement between ranks.
+// Tests which environment variables of launchers are accepted, and what ranks must agree on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +78,7 @@ TEST(Launch, PmiAndSlurm) {
 TEST(Launch, WhereRanksMeet) {
   Variables variables = torchrun;
   EXPECT_EQ(placeIn(variables)->meetingName, "");
-  // If the agent's store uses the port, ranks meet at a name with run id and restart count.
+  // If the agent's store uses the port, ranks meet at a name that has the run id and restart count.
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RUN_ID"] = "job";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
@@ -86,7 +86,7 @@ TEST(Launch, WhereRanksMeet) {
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   EXPECT_EQ(placeIn(variables)->meetingName, "");
   EXPECT_FALSE(placeIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}})->saysWhere());
-  // A Slurm job step needs an address only on several machines.
+  // A Slurm job step on one machine needs no address.
   variables = slurm;
   variables.insert({{"SLURM_JOB_ID", "17"}, {"SLURM_STEP_NUM_NODES", "1"}});
   EXPECT_EQ(placeIn(variables)->meetingName, "fsdp-run/slurm/17.0");
@@ -183,13 +183,13 @@ TEST(Launch, NamesTheJob) {
             "'x' (torchrun)");
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "x"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}),
             "'x' (torchrun) restarted 2 times");
-  // torchrun's default run id is not unique, but its log folder is.
+  // The default run id of torchrun is not unique, but its log folder is unique.
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "none"}}), "");
   std::map<std::string, std::string> none = {
       {"TORCHELASTIC_RUN_ID", "none"},
       {"TORCHELASTIC_ERROR_FILE", "/tmp/t_1/none_2/attempt_0/1/error.json"}};
   EXPECT_EQ(jobOf(none), "'/tmp/t_1/none_2/attempt_0' (torchrun)");
-  // Several torchrun agents may start the ranks, each with a separate folder.
+  // If several torchrun agents start the ranks, each agent has another folder.
   none["LOCAL_WORLD_SIZE"] = "1";
   EXPECT_EQ(jobOf(none), "");
   none["FSDP_RUN_JOB_ID"] = "mine";
@@ -257,7 +257,7 @@ TEST_F(MpiRun, LeavesTheSameFiles) {
               common + "b" + n + " --steps=6 --export=b.st --metrics=b.jsonl --val-every=2");
     expectSame("a.st", "b.st");
     EXPECT_EQ(bash("test $(wc -l < b.jsonl) = 6"), 0);
-    // Each kind of run resumes from a save of the other kind.
+    // The run under mpirun resumes from a save of the run without it, and the other way round.
     expectMpi(ranks, 0, "resumed",
               common + "a" + n + " --resume=a" + n + " --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -275,7 +275,7 @@ TEST_F(MpiRun, TakesWeightsAndSaysWhoItIs) {
     EXPECT_NE(text("t.json").find(rank), std::string::npos) << rank;
 }
 
-// Collectives use the NCCL stub; MPI connects the ranks.
+// The ranks meet over MPI, and collectives use the NCCL stub.
 TEST_F(MpiRun, LeavesTheSameFilesOverNccl) {
   for (int ranks : {1, 2, 4}) {
     std::string n = std::to_string(ranks),

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs fsdp-run as torchrun does: one process per rank, with its rank and an address in the
-// environment. All processes of all cases of a test run concurrently.
+// environment. A test may have several cases. All their processes run concurrently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ protected:
   };
   struct Case {
     std::vector<Process> processes;
-    /// Script lines. $p0, $p1, ... are the ids of the processes, log.CASE.N their outputs.
+    /// Shell commands to run after all processes have started. $p0, $p1, ... are the processes'
+    /// ids, and the output of process N is in log.CASE.N.
     std::string meanwhile = "";
   };
 
@@ -108,7 +109,7 @@ TEST_F(Meets, LeavesTheSameFiles) {
     EXPECT_EQ(bash("diff -r a" + n + " b" + n + " && cmp a" + n + ".st b" + n + ".st"), 0);
 }
 
-// The library is the NCCL stub.
+// These runs use the NCCL stub.
 TEST_F(Meets, OverNccl) {
   expect(0, "", toy(3) + " --steps=4 --export=a.st");
   Case fine = all(3, toy(3) + " --steps=4 --export=b.st --backend=nccl", 0);
@@ -122,7 +123,8 @@ TEST_F(Meets, OverNccl) {
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
 }
 
-/// The agent of torchrun may use the port itself, and a Slurm job step has no port.
+/// No port is left for fsdp-run if torchrun's agent uses MASTER_PORT itself, or in a Slurm job
+/// step.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;
   Descriptor agent = listenSomewhere(port);
@@ -163,7 +165,7 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   check({some, noFirst, alone});
 }
 
-// A restart right after a failure can use the address and gets no error of the previous attempt.
+// Right after a failure, ranks can meet at the same address, without errors of the failed attempt.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
@@ -241,7 +243,7 @@ TEST_F(Meets, WrongAddress) {
             {"MASTER_ADDR", "nowhere.invalid"}}}}});
 }
 
-/// If the rendezvous port is one of few ephemeral ports, an early rank can connect to itself.
+/// With few ephemeral ports, a rank that waits for rank 0's port can by chance connect to itself.
 TEST_F(Meets, NobodyMeetsThemselves) {
   if (bash("unshare -rn true") != 0)
     GTEST_SKIP() << "a network of one's own is not allowed here";

@@ -26,8 +26,8 @@ inline sockaddr_in local(uint32_t port) {
   return address;
 }
 
-/// Claims a port among all processes that use this function, because tests run concurrently. The
-/// claim is a socket with a name made from the port. The system releases it when the process ends.
+/// Claims a port, so that no concurrent test can claim it with this function. The claim is a socket
+/// whose name has the port number. The system closes it when the process ends.
 inline bool claimPort(uint32_t port) {
   static std::vector<Descriptor> claims;
   Descriptor claim(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -58,7 +58,7 @@ inline Descriptor listenSomewhere(uint32_t &port) {
   }
 }
 
-/// Returns a port at which no process listens. The port is claimed for this process (claimPort()).
+/// Returns a port at which no process listens, and claims it for this process.
 inline uint32_t freePort() {
   uint32_t port;
   listenSomewhere(port);

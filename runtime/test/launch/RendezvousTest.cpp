@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the protocol with connections that the tests make. LauncherRunTest.cpp tests whole runs.
+// Tests the protocol by sending frames to a host or a rank. LauncherRunTest.cpp tests whole runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
   return place;
 }
 
-/// Runs the real host and rank 0 with a rank 1 whose hello message `change` modifies. Returns the
-/// errors of the host, rank 0 and rank 1.
+/// Runs the host, rank 0 and a made-up rank 1, whose hello message is modified by `change`. Returns
+/// the errors that the host, rank 0 and rank 1 receive.
 static std::vector<std::string> meetOddly(const std::function<void(Frame &)> &change,
                                           fsdprt_status status) {
   uint32_t port = freePort();
@@ -130,7 +130,7 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
     hello.rank = 1;
     hello.ranks = 2;
     hello.status = FSDPRT_BAD_INPUT;
-    hello.secondsLeft = 0.001; // time limit of this rank only
+    hello.secondsLeft = 0.001; // must not limit the time of other ranks
     std::strcpy(hello.job, "'theirs'");
     std::strcpy(hello.host, "nodeB");
     EXPECT_TRUE(sendFrame(other.get(), hello));
@@ -154,8 +154,8 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
   }
 }
 
-/// Messages after a rank's hello are read and ignored, so that the host does not poll while it
-/// waits.
+/// The host must read and ignore messages that follow a rank's hello. Unread messages would keep
+/// its wait from blocking.
 TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   uint32_t port = freePort();
   RendezvousHost host(placeOf(0, 2, port), 2);
@@ -179,8 +179,8 @@ TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   EXPECT_LT(seconds(after) - seconds(before), 0.5);
 }
 
-/// If another process listens at rank 0's port, no status that it sends lets a rank end with code
-/// 0.
+/// Another process may listen at rank 0's port. Whatever status it sends, a rank must not end with
+/// code 0.
 TEST(Rendezvous, NoRefusalIsASuccess) {
   for (int32_t status : {0, 1, 2, 3, 4, 5, 99, 255, 256, -1}) {
     uint32_t port;
@@ -208,7 +208,8 @@ TEST(Rendezvous, NoRefusalIsASuccess) {
   }
 }
 
-/// Control characters in names are replaced in messages, and texts need no terminating zero byte.
+/// Messages must not contain control characters of a received name. Received texts may lack a
+/// terminating zero byte.
 TEST(Rendezvous, BelievesNoText) {
   expectTold(meetOddly(
                  [](Frame &hello) {
@@ -264,7 +265,7 @@ TEST(Rendezvous, CountsConnectionsThatSayNothing) {
     }
   });
   Descriptor silent = connectTo(port);
-  Descriptor confused = connectTo(port); // sends a valid frame, but not one of a rank
+  Descriptor confused = connectTo(port); // sends a valid frame that ranks do not send
   EXPECT_TRUE(sendFrame(confused.get(), Frame::make(Frame::welcome)));
   hosting.join();
   EXPECT_EQ(told,

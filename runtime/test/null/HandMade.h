@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A model with one unit of one parameter, and the buffers and programs that a test adds:
+// A model with one unit of one parameter. Tests add buffers and commands. In the arena, other
+// ranges with fixed sizes in bytes precede the buffers:
 //
 //     p 256 | ids 64 | block 64 | rank 64 | 64 free | buffers
 //
@@ -33,7 +34,7 @@ struct HandMade {
   /// Adds a buffer after all others. It is live from command `first` to command `last` of the step.
   fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
 
-  /// The functions below append a command to `to`. launch() returns the number of its command.
+  /// Like the functions that follow, appends a command to `to`. Returns the number of the command.
   uint32_t launch(Block &to, const char *label, std::vector<fb::Slice> reads,
                   std::vector<fb::Slice> writes, std::vector<fb::Slice> updates = {});
   void gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 1);
@@ -48,7 +49,6 @@ struct HandMade {
   NullResult walk(const NullOptions &options = NullOptions()) const {
     return walkPrograms(*artifact(), options);
   }
-  /// Returns all findings, one per line.
   std::string findings() const;
 
   fb::ManifestT manifest;
@@ -57,8 +57,9 @@ private:
   uint64_t end = firstFree;
 };
 
-/// Returns a valid step of two ranks: gather, forward, reduction and update. Collectives are
-/// followed by their waits or, if `channel` is 0, by empty fills.
+/// Returns a valid step of two ranks: gather, forward, reduction and update. A wait follows each
+/// collective. If `channel` is 0, collectives are synchronous, and an empty fill replaces each
+/// wait.
 HandMade soundStep(uint32_t channel = 1);
 
 inline bool contains(const std::string &text, const std::string &part) {
@@ -67,7 +68,7 @@ inline bool contains(const std::string &text, const std::string &part) {
 
 } // namespace fsdprt::test
 
-/// Expects `part` among the findings. Prints the findings otherwise.
+/// Expects that the text of the findings contains `part`. Otherwise prints the text.
 #define EXPECT_FOUND(hand, part)                                                                   \
   {                                                                                                \
     std::string text = (hand).findings();                                                          \

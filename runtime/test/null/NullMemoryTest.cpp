@@ -1,4 +1,4 @@
-//===- NullMemoryTest.cpp - Uninitialised reads, wrong ranges ---*- C++ -*-===//
+//===- NullMemoryTest.cpp - Uninitialised reads and wrong ranges *- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,7 +46,7 @@ TEST(Null, AStepLeavesStatesToTheNextAndNothingElse) {
   fb::Slice a = hand.buffer("a", 64, 0, 1);
   fb::LoopT loop;
   loop.count = 2;
-  hand.launch(loop.body, "add", {}, {}, {a}); // Bytes are uninitialised in the first iteration.
+  hand.launch(loop.body, "add", {}, {}, {a}); // The first iteration reads uninitialised bytes.
   auto command = std::make_unique<fb::CommandT>();
   command->body.Set(std::move(loop));
   hand.step().push_back(std::move(command));
@@ -55,7 +55,7 @@ TEST(Null, AStepLeavesStatesToTheNextAndNothingElse) {
                      "0, which nothing has written");
   NullResult result = hand.walk();
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_EQ(result.findings[0].times, 6u); // once in each step
+  EXPECT_EQ(result.findings[0].times, 6u); // the finding occurs once in each step
 }
 
 TEST(Null, AResumedRunHasStatesAndBlocksAlone) {
@@ -76,7 +76,7 @@ TEST(Null, AResumedRunHasStatesAndBlocksAlone) {
 
 TEST(Null, InitialValuesCoverTheStatesOfEveryRank) {
   HandMade hand = soundStep();
-  hand.manifest.params[0]->shape = {100}; // less than 128, so rank 1's piece is not covered
+  hand.manifest.params[0]->shape = {100}; // part of rank 1's piece has no value
   EXPECT_FOUND(
       hand,
       "uninitialised: init, rank 1: the host reads [144, +112) of 'u parameter' as the host, which "
@@ -106,7 +106,8 @@ TEST(Null, ScratchIsWorthNothingBehindItsLaunch) {
 
 //===- GPUs ---------------------------------------------------------------===//
 
-/// Returns a program whose GPU launch fetches rows of 64 bytes from a binding and has scratch.
+/// Returns a program with a launch on a GPU. The kernel fetches rows of 64 bytes from a binding and
+/// has a workspace.
 static HandMade onGpu() {
   HandMade hand;
   hand.manifest.gpu = std::make_unique<fb::GpuT>();

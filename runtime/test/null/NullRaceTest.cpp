@@ -19,7 +19,7 @@ TEST(Null, FindsNothingInASoundStep) {
     EXPECT_EQ(result.kinds, 1u);
     EXPECT_EQ(result.order.collectives, 2u);
     EXPECT_EQ(result.counts.commands,
-              1 + 1 + 6 * 6u); // init on both ranks, three steps, and three after a resume
+              1 + 1 + 6 * 6u); // init of both ranks, three steps, and three steps after a resume
   }
 }
 
@@ -81,7 +81,7 @@ TEST(Null, ManyMayReadWhatIsSent) {
   EXPECT_EQ(hand.findings(), "");
   std::swap(hand.step()[2]->body.AsLaunch()->bindings[0],
             hand.step()[2]->body.AsLaunch()->bindings[1]);
-  EXPECT_FOUND(hand, "command 0"); // There are two distinct findings.
+  EXPECT_FOUND(hand, "command 0"); // This is a second finding, of another command.
 }
 
 TEST(Null, AWaitEndsItsOwnTransferAlone) {
@@ -102,7 +102,7 @@ TEST(Null, CopiesOnChannelsToTheHostAndTheFile) {
   hand.layout().file_bytes = 4096;
   uint64_t host = hostBegin(*hand.artifact()->manifest().layouts()->Get(0)),
            file = fileBegin(*hand.artifact()->manifest().layouts()->Get(0));
-  hand.layout().buffers.clear(); // The layout then has no lifetimes.
+  hand.layout().buffers.clear(); // Without buffers, there are no lifetimes to check.
   fb::Slice onHost(host, 256, 0, 0, 0), inFile(file, 256, 0, 0, 0);
   hand.copy(hand.step(), 1, hand.parameter(), onHost, 4);
   hand.wait(hand.step(), 1);

@@ -1,4 +1,4 @@
-//===- NullRanksTest.cpp - Order, kinds of ranks, damaged files -*- C++ -*-===//
+//===- NullRanksTest.cpp - Ranks that differ, damaged files -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -58,7 +58,8 @@ TEST(Null, MembersOfAGroupStartTheSameCollectives) {
       << text;
 }
 
-/// Changes each property of a collective that members must agree on, on one rank.
+/// Each case changes one property of a collective on one rank, which is then no longer equal on all
+/// members of the group.
 TEST(Null, MembersAgreeOnAllOfACollective) {
   auto text = [](void (*change)(fb::CollectiveT &)) {
     HandMade other = soundStep();
@@ -135,7 +136,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
       options.shards = shards;
       options.asynchronous = asynchronous;
       fb::ManifestT manifest = toyManifest(options);
-      for (size_t p : {0, 2}) { // The padding is set before the initial values.
+      for (size_t p : {0, 2}) { // A fill before the initial values writes the padding.
         auto &commands = manifest.programs[p == 0 ? 0 : manifest.programs.size() - 2]->commands;
         const fb::StateT &state = *manifest.layouts[p == 0 ? 0 : 1]->states[0];
         auto command = std::make_unique<fb::CommandT>();
@@ -151,7 +152,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
     }
 }
 
-/// Every damaged manifest must be refused or be walked to its end.
+/// A damaged manifest may be refused or accepted. If accepted, it must be walked to its end.
 TEST(Null, SurvivesDamagedManifests) {
   std::mt19937 random(1);
   fb::ManifestT manifest = soundStep().manifest;

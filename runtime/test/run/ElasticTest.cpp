@@ -1,11 +1,11 @@
-//===- ElasticTest.cpp - Going on with fewer ranks --------------*- C++ -*-===//
+//===- ElasticTest.cpp - Restarts with fewer ranks --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests which artifacts --elastic finds in a folder, restarts with the ranks that are left, and the
-// choice of the artifact in a launcher's job.
+// Tests which artifacts --elastic finds in a folder, how a run restarts after the loss of ranks,
+// and which artifact the ranks of a launcher's job choose.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,6 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// The folder has the toy model for 1 to 4 ranks.
 class Elastic : public Run {
 protected:
   void add(const std::string &name, const fb::ManifestT &manifest) {
@@ -54,7 +53,7 @@ protected:
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
-  // Other models, damaged files and other names do not count.
+  // Artifacts of other models, damaged artifacts and files without the extension are left out.
   auto other = toy(3);
   other.params[0]->name = "v";
   add("toy3.fsdp", other);
@@ -130,14 +129,14 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
         "restarting from the last save in a on 3 ranks with toy3.fsdp (1 of at most 3)",
         "resumed after step 4 of a/step-00000004", "a step has 6 samples of 'ids'", "step 8/8"})
     expectIn(result.output, words);
-  // It equals a run that was stopped and resumed by hand.
+  // The weights must equal those of a run that is stopped after step 4 and resumed on 3 ranks.
   expect(0, "saved step 4", "toy4.fsdp --steps=4 --save=b --seed=3");
   expect(0, "saved step 8", "toy3.fsdp --steps=8 --save=b --resume=b --export=b.st");
   EXPECT_TRUE(text("a.st") == text("b.st"));
   EXPECT_EQ(bash("[ $(wc -l <m) = 8 ]"), 0) << text("m");
-  // The artifact for all ranks goes on with a save of fewer.
+  // A run on 4 ranks resumes from a save of 3 ranks.
   expect(0, "resumed after step 8", "toy4.fsdp --steps=9 --save=a --resume=a");
-  // A rank whose heartbeat stops is lost, too; without a save the run begins anew.
+  // A rank without heartbeats is lost, too. Without a save, the run restarts from the beginning.
   result = run("toy3.fsdp --save=c " + elastic + "stop:0:gather:1 --heartbeat-seconds=3 --ranks=3");
   EXPECT_EQ(result.code, 2) << result.output; // --ranks is given twice
   result = run("toy3.fsdp --processes --steps=3 --save=c --on-failure=restart --elastic=2:3 "
@@ -147,7 +146,7 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
 }
 
 TEST_F(Elastic, ShrinksUntilTheLeast) {
-  // The fault is repeated until there is no such rank.
+  // The fault occurs again after each restart, until there is no rank 2.
   Result result = run("toy4.fsdp --processes --steps=3 --save=a --on-failure=restart "
                       "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");
   EXPECT_EQ(result.code, 0) << result.output;
@@ -160,7 +159,7 @@ TEST_F(Elastic, ShrinksUntilTheLeast) {
   expectIn(result.output, "on 3 ranks with toy3.fsdp (1 of at most 3)");
   expectIn(result.output, "; no restart: --elastic=3:4: expected an artifact for at most 2 ranks, "
                           "found those for 4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
-  // Without an artifact for 3 ranks, 2 of the 3 that are left go on.
+  // 3 ranks are left, but there is no artifact for 3 ranks, so the run restarts on 2 ranks.
   ASSERT_EQ(bash("rm toy3.fsdp"), 0);
   result = run("toy4.fsdp --processes --steps=3 --save=c --on-failure=restart "
                "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");
@@ -168,7 +167,6 @@ TEST_F(Elastic, ShrinksUntilTheLeast) {
   expectIn(result.output, "on 2 ranks with toy2.fsdp (1 of at most 3)");
 }
 
-/// Two of four processes are killed by another process.
 TEST_F(Elastic, CountsEachLostRank) {
   EXPECT_EQ(bash("exec 2>&1 >out\n" FSDP_RUN
                  " toy4.fsdp --processes --steps=200000 --save=s --on-failure=restart "
@@ -184,7 +182,7 @@ TEST_F(Elastic, CountsEachLostRank) {
   expectIn(text("log"), "restarting from the beginning on 2 ranks with toy2.fsdp (1 of at most 3)");
 }
 
-/// A launcher's job takes the artifact for the number of its processes.
+/// With --elastic, the ranks of a launcher's job load the artifact for their number.
 TEST_F(Elastic, FollowsTheLauncher) {
   auto start = [&](int ranks, const std::string &arguments) {
     std::string port = std::to_string(freePort()), script;

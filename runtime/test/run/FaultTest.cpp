@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranks are lost at a place in the program (--inject-rank-fault), never at a point in time, and
+// Most faults occur at a given command of a step (--inject-rank-fault), not at a given time, and
 // time limits are generous. The tests check the reported rank, step and collective. All cases of a
 // test run concurrently, because they mostly wait.
 //
@@ -22,7 +22,7 @@ namespace {
 class Faults : public Run {
 protected:
   struct Case {
-    std::string fault, arguments, environment; ///< of the fsdp-run process
+    std::string fault, arguments, environment; ///< parts of the command line
     int code;
     std::vector<std::string> words; ///< words expected in the output
   };
@@ -49,7 +49,8 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns a case for each rank and each phase of `phases`, with a fault there.
+  /// Returns a case for each rank and each element of `phases`, in which the rank has a fault in
+  /// the phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -97,13 +98,12 @@ TEST_F(Faults, StoppedInEachPhase) {
   check(cases);
 }
 
-// The process is alive, but its rank makes no progress.
+// The process of the rank sends heartbeats, but the rank makes no progress.
 TEST_F(Faults, HangsInEachPhase) {
   check(everywhere("hang", "--processes --timeout-seconds=6", FSDPRT_HUNG,
                    {"gather", "compute", "reduce"}));
 }
 
-// A slow rank is not lost as long as it makes progress.
 TEST_F(Faults, SlowRanksAreWaitedFor) {
   std::vector<Case> cases;
   for (std::string how : {"", " --processes", " --processes --backend=nccl"})
@@ -119,7 +119,7 @@ TEST_F(Faults, ThreadHangsInEachPhase) {
   check(everywhere("hang", "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
 }
 
-// The library is the NCCL stub.
+// These runs use the NCCL stub.
 TEST_F(Faults, OverNcclBetweenProcesses) {
   std::string how = "--processes --backend=nccl ";
   check(everywhere("kill", how, FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
@@ -128,7 +128,6 @@ TEST_F(Faults, OverNcclBetweenProcesses) {
                    {"gather", "compute", "reduce"}));
 }
 
-// The NCCL stub reports errors, or its calls hang.
 TEST_F(Faults, NcclFailsBetweenProcesses) {
   std::string toy = at("toy3.fsdp") + " --processes --backend=nccl --steps=4 --timeout-seconds=6";
   check({{"",
@@ -227,7 +226,8 @@ TEST_F(Faults, AHangupEndsBehindTheStep) {
   }
 }
 
-// All processes pause. The launcher, which continues first, must not report missing heartbeats.
+// The launcher and all ranks are stopped for 4 s. The launcher continues first, and must not report
+// that the ranks sent no heartbeats.
 TEST_F(Faults, APauseOfAllIsNobodysSilence) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --heartbeat-seconds=3 --steps=100000000 >log 2>&1 & run=$!\n"
@@ -331,7 +331,7 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
        {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found rank 1 of 2"}}});
 }
 
-// The disk is full after the first save, for which a process makes fewer calls.
+// FAIL_AT is larger than the number of calls of the first save, so only later saves fail.
 TEST_F(Faults, FullDiskDuringASave) {
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
@@ -363,7 +363,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
            common + "7 --save=" + n + " --resume=" + n + " --export=" + n + ".st --metrics=" + n +
                ".jsonl" + how);
     EXPECT_EQ(bash("cmp whole.st " + n + ".st && cmp whole/latest " + n + "/latest"), 0)
-        << how; // 'latest' depends on the hashes of all files.
+        << how; // 'latest' is equal only if all files of the save are equal.
     EXPECT_EQ(bash("for f in whole " + n +
                    "; do grep -o '\"step\":[^,]*,\"loss\":[^,]*' $f.jsonl > $f.losses; done; "
                    "test $(wc -l < whole.losses) = 7 && cmp whole.losses " +
@@ -373,7 +373,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   }
 }
 
-// All ranks refuse the file when they open it, and report the place of the invalid token.
+// Before the first step, the run must fail with the place of the invalid token.
 TEST_F(Faults, TokensThatAreNone) {
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());
@@ -434,7 +434,7 @@ TEST_F(Faults, MemoryLimitBelowThePlan) {
           {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}}});
 }
 
-// All ranks refuse an artifact for features that the processor lacks.
+// The artifact needs a feature that the processor lacks.
 TEST_F(Faults, InstructionsThatTheProcessorLacks) {
   ToyOptions options;
   options.shards = 3;

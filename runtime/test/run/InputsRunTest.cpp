@@ -24,7 +24,6 @@ protected:
     write("short.bin", 8, 0);
   }
 
-  /// Writes a file of `rows` samples of 4 ids each.
   void write(const std::string &name, int64_t rows, int64_t first) {
     std::vector<int64_t> ids;
     for (int64_t i = 0; i < 4 * rows; ++i)

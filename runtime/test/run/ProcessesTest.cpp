@@ -38,7 +38,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
            common + "b" + n + " --steps=6 --export=b.st --processes --tensorboard=tb" + n);
     expectSame("a.st", "b.st");
     expectSame("a" + n, "b" + n);
-    // Each kind of run resumes from a save of the other kind.
+    // The run with --processes resumes from a save of the run without it, and the other way round.
     expect(0, "resumed",
            common + "a" + n + " --resume=a" + n + " --processes --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -123,8 +123,7 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   EXPECT_EQ(result.output,
             "fsdp-run: error: nothing: cannot open the tokens: No such file or directory\n");
   expect(2, "compiled for 3 ranks", "toy3.fsdp --processes --ranks=2");
-  expect(2, "--heartbeat-seconds applies to several processes",
-         "toy3.fsdp --heartbeat-seconds=3");
+  expect(2, "--heartbeat-seconds applies to several processes", "toy3.fsdp --heartbeat-seconds=3");
   expect(2, "cannot", "toy3.fsdp --processes --export=no/such/folder --steps=2");
 }
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the mapping between two layouts, written by hand, and runs of the toy model that resume on
-// another number of ranks. Further tests are about the files that a rank of a large save needs, and
-// about saves of other models.
+// Tests the mapping between two layouts that are defined here, and runs of the toy model that
+// resume on another number of ranks. Also tests which files of a large save a rank opens, and that
+// saves of other models are refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,8 @@ using namespace fsdprt::test;
 
 //===- The mapping --------------------------------------------------------===//
 
-/// One unit in two pieces of 8 elements: 'a' 2x3 at 0, 'b' 5 at 7, across both pieces.
+/// Returns an index with one unit in two pieces of 8 elements. Parameter 'a' has 2 x 3 elements
+/// from element 0. 'b' has 5 elements from element 7, in both pieces.
 static SaveIndex oneUnit() {
   SaveIndex index;
   index.modelSource = "m.mlir";
@@ -35,7 +36,8 @@ static SaveIndex oneUnit() {
   return index;
 }
 
-/// Two units in one piece each: 'b' 5 at 0 of 'one', 'a' 2x3 at 2 of 'two'.
+/// Returns an index with two units of one piece each. 'b' is at element 0 of unit 'one', and 'a' is
+/// at element 2 of unit 'two'.
 static SaveIndex twoUnits() {
   SaveIndex index;
   index.mesh = {{"shard", 1}};
@@ -83,7 +85,7 @@ TEST(SaveMapping, FindsParametersByName) {
     EXPECT_EQ(range.from, e.from) << e.state;
     EXPECT_EQ(range.fromBegin, e.fromBegin) << e.state;
   }
-  // 'b' begins with the last element of piece 0; padding needs no file.
+  // 'b' begins in the last element of piece 0 and goes on in piece 1. Padding needs no file.
   EXPECT_EQ(mapping.filesOf(saved, 0, 0, 8), (std::set<uint64_t>{0, 1}));
   EXPECT_EQ(mapping.filesOf(saved, 0, 0, 1), (std::set<uint64_t>{0}));
   EXPECT_EQ(mapping.filesOf(saved, 0, 1, 8), (std::set<uint64_t>{1}));
@@ -152,7 +154,7 @@ TEST(SaveMapping, RefusesOtherModels) {
   EXPECT_TRUE(has(problemOf(oneUnit(), wanted), "\n  and 10 more\nnote: "));
 }
 
-/// The hash of an index is correct, but its content contradicts itself.
+/// Each case makes an index whose parts contradict each other.
 TEST(SaveMapping, RefusesContradictoryIndexes) {
   auto refuses = [](const std::string &words, auto change) {
     SaveIndex saved = oneUnit();
@@ -189,7 +191,7 @@ namespace {
 class Reshard : public Run {
 protected:
   Reshard() {
-    // On this file system, flushing is fast.
+    // In memory, flushing files is fast.
     if (access("/dev/shm", W_OK) == 0)
       root = "/dev/shm";
   }
@@ -204,7 +206,6 @@ protected:
     writeFile(at(name), file.data(), file.size());
   }
 
-  /// Returns the step blocks of all ranks in a save.
   std::string blocksOf(const std::string &save) {
     std::string blocks;
     for (uint64_t rank = 0; access((at(save) + "/" + rankFileName(rank)).c_str(), R_OK) == 0;
@@ -244,7 +245,7 @@ protected:
 };
 } // namespace
 
-/// Without further steps, --save writes the states in the layout of the artifact.
+/// If a resumed run has no step left, --save writes the same states in the artifact's own layout.
 TEST_F(Reshard, KeepsEveryElement) {
   expect(0, "saved step 5", "toy4.fsdp --steps=5 --save=s --lr=0.2 --seed=3");
   auto states = statesOf("s/step-00000005");
@@ -270,7 +271,8 @@ TEST_F(Reshard, GoesOn) {
   expect(0, "saved step 5", "toy4.fsdp --steps=5 --save=s --seed=3");
   for (std::string other : {"toy1", "toy3", "toy2x2"}) {
     std::string resume = other + ".fsdp --steps=9 --resume=s --export=" + other;
-    // The unsharded reference of the toy model does not follow the order of sums of 2x2 ranks.
+    // The toy model's reference adds in another order than 2 x 2 ranks, so its results are not
+    // equal.
     expect(0, other == "toy2x2" ? "resumed" : "check against unsharded passed",
            resume + ".a" + (other == "toy2x2" ? "" : " --check-against=unsharded"));
     expect(0, "resumed after step 5", resume + ".b --processes --save=" + other);
@@ -281,7 +283,7 @@ TEST_F(Reshard, GoesOn) {
 
 TEST_F(Reshard, SavesBesideTheResumedSave) {
   expect(0, "saved step 2", "toy2.fsdp --steps=2 --save=s");
-  // The folder has this save already.
+  // The folder already has a save of step 2, so no other is written.
   Result result = run("toy3.fsdp --steps=2 --resume=s --save=s");
   EXPECT_EQ(result.code, 0) << result.output;
   EXPECT_FALSE(has(result.output, "saved step")) << result.output;
@@ -316,11 +318,12 @@ TEST_F(Reshard, RefusesOtherModels) {
   add("name.fsdp", manifest);
   expect(2, "\n  missing from the save: 'c' (11)\n  not a parameter of name.fsdp: 'b' (11)\n",
          "name.fsdp --resume=s");
-  // Of several processes, one line names the problem.
+  // With several processes, the problem is reported in one line.
   expect(2, "not a parameter of name.fsdp: 'b' (11)", "name.fsdp --resume=s --processes");
 }
 
-/// Of a save above the limit, a process with one rank opens only the files of its elements.
+/// If a save is larger than `limit`, a process with one rank opens only files that have elements of
+/// the rank.
 TEST_F(Reshard, ReadsOnlyTheFilesItNeeds) {
   expect(0, "saved step 2", "toy4.fsdp --steps=2 --save=s");
   ASSERT_EQ(bash("rm s/step-00000002/rank-00003.safetensors"), 0);

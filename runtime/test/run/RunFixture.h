@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes artifacts to a temporary folder, and runs processes in it.
+// Writes artifacts to a temporary folder, and runs fsdp-run and scripts in it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,24 +25,34 @@ struct Result {
   std::string output;
 };
 
-/// A test with a folder that has the toy model for 1 to 4 ranks.
+/// A test with a folder that has the toy model for 1 to 4 ranks: toyN.fsdp, and asyncN.fsdp with
+/// memory for asynchronous saves.
 class Run : public testing::Test {
 protected:
   void SetUp() override {
     folder = root + "/run." + std::to_string(getpid());
     ASSERT_EQ(std::system(("mkdir -p " + folder).c_str()), 0);
-    for (int shards : {1, 2, 3, 4}) {
-      ToyOptions options;
-      options.shards = shards;
-      auto file = pack(toyManifest(options));
-      writeFile(at("toy" + std::to_string(shards) + ".fsdp"), file.data(), file.size());
-    }
+    for (int shards : {1, 2, 3, 4})
+      for (bool snapshot : {false, true}) {
+        ToyOptions options;
+        options.shards = shards;
+        options.snapshot = snapshot;
+        auto file = pack(toyManifest(options));
+        writeFile(at((snapshot ? "async" : "toy") + std::to_string(shards) + ".fsdp"), file.data(),
+                  file.size());
+      }
   }
   void TearDown() override { ASSERT_EQ(std::system(("rm -rf " + folder).c_str()), 0); }
 
+  /// Uses a file system on which flushing is fast, if there is one. Call it before SetUp().
+  void useFastFiles() {
+    if (access("/dev/shm", W_OK) == 0)
+      root = "/dev/shm";
+  }
+
   std::string at(const std::string &name) const { return folder + "/" + name; }
 
-  /// Writes the toy model for 3 ranks twice: with another seed, and with one flipped bit.
+  /// Writes two artifacts for 3 ranks: `other` has another seed, and `damaged` has one flipped bit.
   void writeOtherArtifacts(const std::string &other, const std::string &damaged) {
     ToyOptions options;
     options.shards = 3;
@@ -55,7 +65,6 @@ protected:
     writeFile(at(damaged), second.data(), second.size());
   }
 
-  /// Runs fsdp-run in the folder.
   Result run(const std::string &arguments, const std::string &environment = "") {
     std::string command = "cd " + folder + " && " + environment + " " FSDP_RUN " 2>&1 " + arguments;
     std::FILE *pipe = popen(command.c_str(), "r");

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests exit codes, messages, metrics, import and export of weights, planted faults, full disks.
+// Tests exit codes, messages, metrics, and import and export of weights. Also tests planted faults
+// and full disks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -152,7 +153,7 @@ TEST_F(Run, ValuesOfTheModel) {
     expect(0, "check against unsharded passed",
            "all" + std::string(ranks) + ".fsdp --steps=3 --check-against=unsharded");
   }
-  // The seed is the model's seed unless --seed is given.
+  // Without --seed, the seed of the model is used.
   expect(
       0,
       "weights: 1 parameter from the model's own values, 1 from their distributions with seed 7\n",
@@ -161,7 +162,7 @@ TEST_F(Run, ValuesOfTheModel) {
   expect(0, "with seed 8\n", "some2.fsdp --seed=8" + still + "c");
   EXPECT_EQ(text("a"), text("b"));
   EXPECT_NE(text("a"), text("c"));
-  // Values of --init take precedence over the model's values. Parameters with neither are refused.
+  // Values of --init replace the model's values. A parameter with neither is an error.
   float ones[91];
   std::fill_n(ones, 91, 1.0f);
   auto write = [&](const char *file, const char *name, std::vector<uint64_t> shape, size_t size) {
@@ -355,7 +356,7 @@ TEST_F(Run, KeepsItsInputs) {
   expect(2, "other.fsdp: --export would overwrite the artifact", "toy2.fsdp --export=other.fsdp");
   expect(2, "toy2.fsdp: --metrics would overwrite the artifact", "toy2.fsdp --metrics=toy2.fsdp");
   expect(2, "t.txt: --metrics would overwrite --text", "toy2.fsdp --text=t.txt --metrics=t.txt");
-  // Temporary files have unique names, so an existing x.safetensors.tmp is not changed.
+  // The name of a temporary file is unique, so the input x.safetensors.tmp does not change.
   expect(0, "written to x.safetensors",
          "toy2.fsdp --steps=1 --init=x.safetensors.tmp --export=x.safetensors");
   EXPECT_EQ(bash("cmp w.safetensors x.safetensors.tmp"), 0);
@@ -378,7 +379,7 @@ TEST_F(Run, ChecksOutputsBeforeItTrains) {
 }
 
 TEST_F(Run, EndsOnRequestWithItsWeights) {
-  // If the tests run in the background, SIGINT is ignored, and fsdp-run would inherit that.
+  // Tests in the background ignore SIGINT. Without this call, fsdp-run would inherit that.
   std::signal(SIGINT, SIG_DFL);
   for (auto [signal, code] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
     int status = bash("set -m; rm -f log e.safetensors; " FSDP_RUN

@@ -16,7 +16,7 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// Names of the kernel parameters of 8 bytes, in order. The flags follow them.
+/// Names of the kernel parameters of 8 bytes, in order. The flags follow these parameters.
 static const char *const names[] = {"a",      "b",    "c",    "d",       "bias",   "aux",
                                     "m",      "n",    "k",    "batches", "arow",   "acol",
                                     "abatch", "brow", "bcol", "bbatch",  "crow",   "ccol",

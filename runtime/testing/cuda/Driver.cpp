@@ -108,7 +108,7 @@ Context &Driver::current() const {
 //===- Memory -------------------------------------------------------------===//
 
 HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
-  // These addresses are outside the shadow memory of sanitizers.
+  // Addresses from 0x58 << 40 on are outside the shadow memory of sanitizers.
   static uint64_t next = uint64_t(0x58) << 40;
   memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -298,7 +298,8 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute ready operations that wait for peers. Returns true after one of them has ended.
+/// Tries to execute ready operations that wait for peers. Returns true as soon as one operation has
+/// ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
@@ -377,7 +378,8 @@ OperationRef Driver::launchGraph(ExecutableGraph &graph, Stream &stream) {
     copy->stream = number;
     for (OperationRef &before : copy->after)
       before = made.at(before.get());
-    // A first operation follows the stream's earlier work and the graph's last launch.
+    // An operation without predecessors follows the stream's earlier work and the graph's last
+    // launch.
     if (copy->after.empty())
       for (const OperationRef &before : {stream.last, graph.last})
         if (before)

@@ -11,7 +11,7 @@
 //   wait    (synchronise, or a synchronous copy) runs only the operations that precede it
 //   query   runs the same operations as a wait, for half a second at most
 //
-// A missing event therefore leads at least to a wrong result; Footprints reports pairs of unordered
+// A missing event therefore gives a wrong result. Footprints also reports pairs of unordered
 // operations. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs randomly chosen ready operations, with
 // seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel N never ends; with fail:N,
 // kernel N fails; with slow:N, each kernel takes N ms longer; with unordered, streams ignore
@@ -74,7 +74,8 @@ struct Operation {
   uint32_t stream = 0, time = 0;
   Clock clock;
   std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
-  /// Set for work that waits for peers. It is called at submission and returns the function
+
+  /// Set for work that waits for peers. `begin` is called at submission and returns the function
   /// `attempt`, which returns true when the work has ended.
   std::function<std::function<bool()>()> begin;
   std::function<bool()> attempt;
@@ -98,7 +99,7 @@ struct Capture {
 struct Stream {
   Context *context = nullptr;
   uint32_t number = 0;
-  OperationRef last; ///< last operation, of the capture while there is one
+  OperationRef last; ///< last operation of the stream, or of its capture while there is one
   OperationRef lastBefore;
   std::shared_ptr<Capture> capture;
 };
@@ -125,8 +126,8 @@ struct Entry {
   std::string name;
   uint64_t dynamicShared;
 };
-/// A module. Its code occupies device memory from the first look-up or launch of an entry, as with
-/// CUDA_MODULE_LOADING=LAZY, the default.
+/// A module. The code of a module occupies device memory from the first look-up or launch of an
+/// entry, as with CUDA_MODULE_LOADING=LAZY, the default.
 struct LoadedModule {
   LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
       : context(context), bytes(text.size()),
@@ -193,7 +194,7 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true if the operation is done, or if it is null, as `last` of an empty stream.
+  /// Returns true if `operation` is done or null. `last` of an empty stream is null.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
   /// host is then ordered after the operation.
@@ -219,7 +220,7 @@ public:
 private:
   Driver();
   void submit(const OperationRef &operation);
-  /// Executes an operation. Returns false if it cannot end now.
+  /// Executes an operation. Returns false if the operation cannot end now.
   bool execute(Operation &operation);
   using Time = std::chrono::steady_clock::time_point;
   void executeBefore(const OperationRef &operation, Time limit);
@@ -247,8 +248,8 @@ uint64_t memoryBytes();
 /// string.
 std::string wrongVariable();
 
-/// Runs the body of a driver function. Prints an exception and returns its result code, or
-/// `onError` if it has none.
+/// Runs the body of a driver function. Prints an exception and returns the exception's result code,
+/// or `onError` if the exception has none.
 template <typename Body>
 Result call(Result onError, Body body) {
   Driver &driver = Driver::only();

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements the part of CUDA's driver API that runs programs, so that a program that loads libcuda
-// by name runs without a GPU. It has devices with the properties of sm_90a, modules of PTX, memory
-// of device and host, streams, events and graphs (Queues.cpp). Names, numbers and argument orders
-// are those of cuda.h in CUDA 13. If the emulator finds a fault in a kernel, it prints the fault to
-// standard error, and the launch and all later calls fail, as on a GPU. It also prints errors that
-// CUDA does not report: a wait for an event that was never recorded, and unordered accesses of two
-// streams to the same bytes.
+// by name runs without a GPU. The library has devices with the properties of sm_90a, modules of
+// PTX, memory of device and host, streams, events and graphs (Queues.cpp). Names, numbers and
+// argument orders are taken from cuda.h of CUDA 13. If the emulator finds a fault in a kernel, it
+// prints the fault to standard error, and the launch and all later calls fail, as on a GPU. The
+// emulator also prints errors that CUDA does not report: a wait for an event that was never
+// recorded, and unordered accesses of two streams to the same bytes.
 //
 // The library does not support machine code, textures, peers without mutual access, and streams
 // that wait for the context's own stream.
@@ -131,7 +131,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   return success;
 }
 
-/// Source or target of a copy. `storage` is null for host memory that is not the driver's.
+/// Source or target of a copy. `storage` is null for host memory that the driver did not allocate.
 struct Side {
   Storage *storage;
   uint64_t address;

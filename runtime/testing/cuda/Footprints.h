@@ -21,7 +21,8 @@
 
 namespace fsdprt::emulated {
 
-/// Vector clock of an operation: the number of operations, per stream, that precede or are it.
+/// Vector clock of an operation: for each stream, the number of operations that precede this
+/// operation, including the operation itself.
 class Clock {
 public:
   uint32_t at(uint32_t stream) const { return stream < times.size() ? times[stream] : 0; }
@@ -45,8 +46,8 @@ struct Stamp {
 
 class Footprints {
 public:
-  /// Adds the accesses of an operation. Throws an Error if an earlier access conflicts with them
-  /// and is not ordered before them.
+  /// Adds the accesses of an operation. Throws an Error if an earlier access conflicts with one of
+  /// these accesses and is not ordered before it.
   void add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched);
   /// Drops the recorded accesses to freed memory.
   void forget(uint64_t begin, uint64_t end);

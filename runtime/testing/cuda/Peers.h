@@ -17,7 +17,8 @@
 
 extern "C" {
 /// Work on a stream of the current context that reads `sourceBytes` at `source` and writes
-/// `targetBytes` at `target`. Its functions hold the driver's lock and must not call the driver.
+/// `targetBytes` at `target`. The functions of the work run under the driver's lock and must not
+/// call the driver.
 struct fsdp_emulated_cuda_work {
   const char *name;
   uint64_t source, sourceBytes, target, targetBytes;

@@ -27,11 +27,11 @@
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int calls;
-static char names[1024][256]; /* of open files below the folder, by descriptor */
+static char names[1024][256]; /* names of open files below the folder, by descriptor */
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
-/* Returns 1 if FAIL_RANK is unset, or the rank by --launched-rank or RANK. */
+/* Returns 1 if FAIL_RANK is unset or equals the rank in --launched-rank or RANK. */
 static int isMeant(void) {
   static int known; /* 1 no, 2 yes */
   const char *rank = getenv("FAIL_RANK");
@@ -133,7 +133,7 @@ int rename(const char *from, const char *to) {
 }
 
 int unlinkat(int folder, const char *path, int flags) {
-  passes("unlinkat", path, 0); /* in any folder: only saving removes files */
+  passes("unlinkat", path, 0); /* Counts files of any folder, because only saving removes files. */
   return NEXT(unlinkat)(folder, path, flags);
 }
 

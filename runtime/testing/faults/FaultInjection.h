@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Injects faults for tests and hidden options of tools. This is not part of the C interface.
+// Injects faults for tests and hidden options of tools. The functions are not part of the C
+// interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +17,8 @@
 namespace fsdprt {
 
 struct InjectedFaults {
-  /// 1 + the rank whose contribution to the first reduce-scatter of the program 'step' (without
-  /// one, to the largest all-reduce) is left out; 0 for none.
+  /// One plus a rank, or 0 for none. The rank's contribution to the first reduce-scatter of the
+  /// program 'step' is left out, or to the largest all-reduce if there is no reduce-scatter.
   uint32_t dropGradientOfRank = 0;
   /// Fault of a rank, in the form of RankFault::parse(); empty for none.
   std::string rankFault;

@@ -252,7 +252,8 @@ bool moveBuffer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Exchanges a collective with the next one of the block. Commands between the two stay in place.
+/// Exchanges a collective with the next collective of the block. Commands between the two stay in
+/// place.
 bool swapCollectives(Subject &, const Place &place) {
   if (!place.command().body.AsCollective())
     return false;

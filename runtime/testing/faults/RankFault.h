@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fault for tests of the loss of a rank. The rank fails at a place in the program, not at a time.
+// A fault for tests of the loss of a rank. The rank fails at a given place in the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +25,13 @@ struct RankFault {
   uint32_t rank = 0;
   uint64_t step = 0;
 
-  /// Parses a text such as "kill:1:gather:3". Throws an Error if it is invalid.
+  /// Parses a text such as "kill:1:gather:3". Throws an Error if the text is invalid.
   static RankFault parse(const std::string &text);
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
   /// Injects the fault. If the fault stops the process, returns when the process continues. Does
-  /// nothing for `nan`, because the caller has the gradient.
+  /// nothing for `nan`, because only the caller has the gradient.
   void inject() const;
 };
 

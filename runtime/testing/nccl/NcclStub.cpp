@@ -6,7 +6,7 @@
 //
 // Creates and destroys communicators, and checks calls on communicators. NcclStubDevice.cpp
 // implements streams, memory and transfers. One lock protects the state of the process; a holder of
-// this lock may briefly take the lock of the shared state. No call waits for anything else.
+// this lock may briefly take the lock of the shared state. Calls wait only for these two locks.
 // Operations make progress only during calls.
 //
 //===----------------------------------------------------------------------===//
@@ -101,7 +101,8 @@ NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
 
 thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
-thread_local uint64_t groupNumber = 0; // several calls of one group may use one communicator
+// Number of the current group, because several calls of one group may use one communicator.
+thread_local uint64_t groupNumber = 0;
 
 /// Checks a call on a communicator. The communicator must exist, no other thread may be in a call
 /// on it, and, unless `anyTime` is true, no earlier call may be in progress.
@@ -157,7 +158,7 @@ NcclResult standsStill() {
 
 Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
                CudaContext context) {
-  // Communicators are never freed, so that a late call on one of them is detected.
+  // Communicators are never freed, so that a late call on a destroyed communicator is detected.
   static auto &every = *new std::vector<Comm *>;
   Comm *comm = every.emplace_back(new Comm);
   comm->world = std::move(world);

@@ -6,8 +6,8 @@
 //
 // libfsdprt_nccl_stub.so implements the functions of NCCL and of CUDA's driver that the runtime
 // calls. Ranks are threads or processes of one machine, the host acts as the devices, and streams
-// advance during calls of their process. Unlike NCCL, the stub adds in the order of the ranks. It
-// rejects calls whose behaviour NCCL leaves undefined:
+// advance during calls of their process. Unlike NCCL, the stub adds in the order of the ranks. The
+// stub rejects calls whose behaviour NCCL leaves undefined:
 //
 //   - a call on a communicator that has a call in progress, was destroyed, or is in use by another
 //     thread;
@@ -29,9 +29,9 @@
 //   error           asynchronous error of the rank error_rank
 //   error_rank      rank that gets the asynchronous error
 //   error_at        index, from 1, of the rank's collective with the asynchronous error
-//   hang_at         index, from 1, of a collective that never ends after all its ranks have begun
-//   it late_rank       rank whose collectives reach their stream late late_ms         delay of
-//   these collectives in milliseconds
+//   hang_at         index, from 1, of a collective that never ends after all ranks have begun it
+//   late_rank       rank whose collectives reach their stream late
+//   late_ms         delay of these collectives in milliseconds
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ uint64_t fsdprt_nccl_stub_living(void);
 /// Return the numbers of current registrations and of current pinned ranges.
 uint64_t fsdprt_nccl_stub_registered(void);
 uint64_t fsdprt_nccl_stub_pinned(void);
-/// Returns the number of rejected calls. Sets `first` to the message of the first of them.
+/// Returns the number of rejected calls. Sets `first` to the message of the first rejected call.
 uint64_t fsdprt_nccl_stub_violations(const char **first);
 }
 

@@ -23,7 +23,8 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 namespace {
-/// A collective submitted to a stream, and one execution of it. A graph may execute it many times.
+/// A collective submitted to a stream, and one execution of it. A graph may execute the collective
+/// many times.
 struct Work {
   Comm *comm;
   Call call;
@@ -45,7 +46,8 @@ Function *driver(const char *name) {
   return reinterpret_cast<Function *>(found);
 }
 
-/// All work and its executions, never freed because streams may use them until the process ends.
+/// All work and its executions, which are never freed because streams may use them until the
+/// process ends.
 struct All {
   std::mutex lock;
   std::deque<Work> works;

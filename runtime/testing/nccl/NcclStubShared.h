@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A world is the shared state of the communicator of all ranks and of all communicators split from
-// it. It is an anonymous file in memory (memfd), which the ranks map, whether they are threads or
-// processes. The id of the world names the process and the descriptor that hold the file open. The
-// file disappears however ranks end.
+// it. A world is an anonymous file in memory (memfd), which the ranks map, whether they are threads
+// or processes. The id of the world names the process and the descriptor that hold the file open.
+// The file disappears even if ranks are killed.
 //
 //     [ lock, counts, cliques with their collectives in progress
 //     | contributions of members: a hole in the file where there are none ]
@@ -61,10 +61,11 @@ struct Member {
 };
 
 struct CommunicatorGroup {
-  uint32_t size, joined, finalized, splits; // all members; members that have made the calls
+  // `size` is the number of members. The other fields count members that have made the call.
+  uint32_t size, joined, finalized, splits;
   uint64_t splitRounds;
   bool isBroken;     // a member has aborted
-  char problem[256]; // how the calls of members differ
+  char problem[256]; // description of how the calls of members differ
   Member members[mostMembers];
   Slot slots[mostUnderWay];
 };
@@ -81,7 +82,7 @@ class World {
 public:
   /// Creates a world. Returns null if there is no memory.
   static std::shared_ptr<World> make();
-  /// Returns the world of an id, mapped once per process. Returns null if it no longer exists.
+  /// Returns the world of an id, mapped once per process, or null if the world no longer exists.
   static std::shared_ptr<World> find(const NcclId &id);
   ~World();
   World(const World &) = delete;
@@ -92,8 +93,8 @@ public:
   /// Adds a clique and returns its index. Returns mostCliques if there is no room for the clique.
   uint32_t addClique(uint32_t size);
 
-  /// leave() writes a member's contribution to a collective. take() reads a part of a contribution.
-  /// Both return false if the data cannot be moved.
+  /// Write a member's contribution to a collective (leave()), or read a part of a contribution
+  /// (take()). Both functions return false if the data cannot be moved.
   bool leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data, size_t bytes) const;
   bool take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data,
             size_t bytes) const;

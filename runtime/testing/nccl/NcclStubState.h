@@ -29,14 +29,14 @@ namespace fsdprt::stub {
 
 struct Comm {
   std::shared_ptr<World> world;
-  uint32_t clique = 0, place = 0,
-           worldRank = 0; // rank in the clique; rank in the first communicator
+  // `place` is the rank in the clique, and `worldRank` the rank in the first communicator.
+  uint32_t clique = 0, place = 0, worldRank = 0;
   CudaContext context = nullptr;
   std::atomic<bool> inside{false};
   bool isGone = false;
   uint64_t group = 0;          // group that contains the call in progress; 0 for none
   int looks = 0;               // number of polls until the call in progress ends
-  NcclComm *splitTo = nullptr; // where the split of round `splitRound` stores its result
+  NcclComm *splitTo = nullptr; // target of the result of the split of round `splitRound`
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
@@ -63,11 +63,11 @@ bool arrive(Move &move);
 /// Returns the delay, in seconds, with which collectives reach the stream.
 double delayOf(const Comm &comm);
 
-/// A command of a stream: a collective, an event, a wait for an event, or a fill.
-// If there is an event, `number` is the index of the event's record.
+/// A command of a stream: a collective, an event, a wait for an event, or a fill. If there is an
+/// event, `number` is the index of the event's record.
 struct Command : Move {
   Event *event = nullptr;
-  bool waits = false; // waits for that record instead of executing it
+  bool waits = false; // waits for the record of `event` instead of making it
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;

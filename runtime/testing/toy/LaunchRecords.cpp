@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The toy's kernels are written for any size. For each phase of a manifest, one record is appended
-// to the object of its function, whose place in the file is found through the table of symbols.
+// to the launch object of the phase's function. The symbol table gives the object's place in the
+// file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +80,8 @@ std::vector<std::byte> test::imageFor(const fb::ManifestT &manifest) {
     }
   for (const auto &[symbol, words] : records) {
     auto object = objects.find(symbol + FSDPRT_LAUNCH_SUFFIX);
-    if (object == objects.end()) // a test of unknown functions
+    // An object is missing in a test of unknown functions.
+    if (object == objects.end())
       continue;
     if (words.size() > object->second.words)
       std::abort();

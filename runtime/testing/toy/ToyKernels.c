@@ -14,7 +14,7 @@
 
 typedef void *const *Bindings;
 
-/* Not zero throughout, so that they have bytes in the file. */
+/* The records are not all zero, so that they have bytes in the file. */
 #define LAUNCHES(NAME) uint64_t NAME##_launches[48] __asm__(#NAME ".launch") = {0, 1}
 LAUNCHES(toy_gradient);
 LAUNCHES(toy_loss_parts);
@@ -51,7 +51,7 @@ void toy_loss_parts(Bindings b, int64_t begin, int64_t end, void *workspace) {
     for (int i = 0; i < 16; ++i)
       sum += gradient[p * 16 + i] * gradient[p * 16 + i];
     parts[p] = sum;
-    *(float *)workspace = sum; /* its own scratch is writable */
+    *(float *)workspace = sum; /* The worker's scratch must be writable. */
   }
 }
 void toy_loss_sum(Bindings b, int64_t begin, int64_t end, void *workspace) {
@@ -89,7 +89,7 @@ TOY_MEAN(4)
 TOY_MEAN(5)
 TOY_MEAN(6)
 
-/* (gradient shard, sum of squares): one chunk */
+/* (gradient shard, sum of squares): sums the squares of one chunk. */
 void toy_square(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *gradient = b[0];
   float *square = b[1], sum = 0;
@@ -98,7 +98,7 @@ void toy_square(Bindings b, int64_t begin, int64_t end, void *workspace) {
   *square = sum;
 }
 
-/* (w, m, gradient, block) */
+/* (w, m, gradient, block): m = m / 2 + gradient; w -= block[0] * m. */
 void toy_update(Bindings b, int64_t begin, int64_t end, void *workspace) {
   float *w = b[0], *m = b[1];
   const float *gradient = b[2], *block = b[3];
@@ -108,7 +108,7 @@ void toy_update(Bindings b, int64_t begin, int64_t end, void *workspace) {
   }
 }
 
-/* (squares, one per 16 floats; loss; block): extent = number of squares */
+/* (squares, one per 16 floats; loss; block): the range is the squares to add. */
 void toy_finish(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *squares = b[0], *loss = b[1];
   float *block = b[2], sum = 0;
@@ -119,7 +119,7 @@ void toy_finish(Bindings b, int64_t begin, int64_t end, void *workspace) {
   block[8] = __builtin_sqrtf(sum);
 }
 
-/* (loss, block) */
+/* (loss, block): stores the loss in the block. */
 void toy_report(Bindings b, int64_t begin, int64_t end, void *workspace) {
   ((float *)b[1])[7] = *(const float *)b[0];
 }

@@ -283,6 +283,26 @@ private:
     launch(step, finishKernel, {squares, mean, block}, "finish");
     addProgram("step", 0, std::move(step));
     addProgram("eval", 0, std::move(eval));
+    if (options.snapshot)
+      addSnapshot();
+  }
+
+  /// Adds a copy of both states in the host arena, and the program that makes it.
+  void addSnapshot() {
+    fb::LayoutT &layout = *manifest.layouts[0];
+    uint64_t begin = (layout.arena_bytes + FSDPRT_HOST_ARENA_ALIGNMENT - 1) /
+                     FSDPRT_HOST_ARENA_ALIGNMENT * FSDPRT_HOST_ARENA_ALIGNMENT;
+    Offsets host;
+    Commands commands;
+    for (const fb::Slice &state : {p, m}) {
+      fb::CopyT copy;
+      copy.source = std::make_unique<fb::Slice>(state);
+      copy.target =
+          std::make_unique<fb::Slice>(test::at(state, begin + host.take(state.bytes()).offset()));
+      add(commands, std::move(copy), "snapshot");
+    }
+    layout.host_bytes = host.end;
+    addProgram("snapshot", 0, std::move(commands));
   }
 
   void addReference() {

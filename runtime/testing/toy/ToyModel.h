@@ -25,7 +25,8 @@ struct ToyOptions {
   uint64_t replicas = 1, shards = 2;
   bool asynchronous = true; // starts and waits instead of synchronous collectives
   uint32_t workers = 4;
-  bool values = false; // initial values (w: one f64, b: bf16), extra id -100, seed 7
+  bool snapshot = false; // the program 'snapshot' and its memory, for asynchronous saves
+  bool values = false;   // initial values (w: one f64, b: bf16), extra id -100, seed 7
 };
 
 /// Returns a manifest that passes every check.
@@ -34,7 +35,7 @@ fb::ManifestT toyManifest(const ToyOptions &options);
 /// Turns the kernels into GPU kernels that the verifier accepts.
 void makeGpu(fb::ManifestT &manifest);
 
-/// The values that follow the manifest in the file with ToyOptions::values.
+/// Values that follow the manifest in the file if ToyOptions::values is true.
 constexpr double toyValue = 0.1;
 std::vector<std::byte> toyValues();
 

@@ -12,27 +12,27 @@
 
 namespace fsdprt::emulate {
 
-/// An argument that --arg describes: a number, or the address of memory with elements of `type`.
+/// An argument of --arg: a number, or the address of memory with elements of type `type`.
 struct Argument {
   Type type = Type::U32;
-  Storage *storage = nullptr; ///< owned by the emulator; null for a number
+  Storage *storage = nullptr; ///< memory, which the emulator owns, or null for a number
 };
 
-/// Parses `text`, such as "f32[256]:iota", "u32:5" or "map:...". Allocates the argument's memory in
-/// the emulator and appends the argument's bytes to the launch. `before` are the earlier arguments.
-/// Throws Error of bad input.
+/// Parses a text such as "f32[256]:iota", "u32:5" or "map:...". Allocates the memory of the
+/// argument in `emulator`, and appends the argument to `launch`. `before` are the earlier
+/// arguments. Throws Error if the text is invalid.
 Argument addArgument(const std::string &text, const std::vector<Argument> &before,
                      Emulator &emulator, Launch &launch);
-/// Adds a tensor map of new memory, or of the memory of an earlier argument. `text` is the part of
-/// --arg after "map:".
+/// Like addArgument(), for a tensor map of new memory or of the memory of an earlier argument.
+/// `text` is the text after "map:".
 Argument addTensorMap(const std::string &text, const std::vector<Argument> &before,
                       Emulator &emulator, Launch &launch);
-/// Allocates memory of `count` elements, named after argument `index`, and fills it as `how` says.
-/// `whole` is the text of --arg, for messages.
+/// Allocates memory for `count` elements of argument `index`, and fills it as `how` ("iota", ...)
+/// says. `whole` is the text of --arg, for messages.
 Storage &addMemory(Type type, uint64_t count, const std::string &how, const std::string &whole,
                    unsigned index, Emulator &emulator);
 
-/// Returns the value of an element as text, or "?" if it was never written.
+/// Returns the value of an element as text, or "?" if the element was never written.
 std::string elementText(const Argument &argument, uint64_t index);
 
 } // namespace fsdprt::emulate

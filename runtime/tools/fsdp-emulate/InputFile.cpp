@@ -4,36 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads in chunks, because the size of a pipe is unknown, and stops at the limit, because a device
-// may provide bytes without end.
+// Names the file in messages. fsdpcommon::readInput() limits the size and the wait for a pipe.
 //
 //===----------------------------------------------------------------------===//
 
 #include "InputFile.h"
 #include "emulator/ptx/Source.h"
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
+#include "fsdpcommon/InputStream.h"
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 std::string fsdprt::emulate::readFile(const std::string &path, uint64_t most,
                                       const std::string &where) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "rb"),
-                                                        std::fclose);
-  if (!file)
-    badInput("%scannot open %s: %s", where.c_str(), quoted(path).c_str(), std::strerror(errno));
-  std::string text;
-  char piece[1 << 16];
-  while (size_t count = std::fread(piece, 1, sizeof piece, file.get())) {
-    text.append(piece, count);
-    if (text.size() > most)
-      badInput("%sexpected %s at most in %s, found more", where.c_str(), bytesText(most).c_str(),
-               quoted(path).c_str());
-  }
-  if (std::ferror(file.get()))
-    badInput("%scannot read %s: %s", where.c_str(), quoted(path).c_str(), std::strerror(errno));
+  std::string text, why = fsdpcommon::readInput(path, most, text);
+  if (!why.empty())
+    badInput("%s%s: %s", where.c_str(), quoted(path).c_str(), why.c_str());
   return text;
 }

@@ -12,8 +12,8 @@
 
 namespace fsdprt::emulate {
 
-/// Returns the contents of a file. Throws Error of bad input, with a message that begins with
-/// `where`, if the file cannot be read or has more than `most` bytes.
+/// Returns the content of a file. Throws Error if the file cannot be read or has more than `most`
+/// bytes. `where` is the beginning of the message.
 std::string readFile(const std::string &path, uint64_t most, const std::string &where);
 
 } // namespace fsdprt::emulate

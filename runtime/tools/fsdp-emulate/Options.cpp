@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Help begins with examples; wrong usage ends with exit code 2.
+// Implements Options.h by CLI11. The help begins with examples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// An empty endless loop reaches this limit in 20 s, a loop that computes in about two minutes.
+/// An empty endless loop reaches this limit in 20 s, and a loop with arithmetic in about 2 minutes.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =
@@ -59,7 +59,7 @@ static void takeSizes(const std::string &text, const char *option, uint32_t (&si
   }
 }
 
-/// Parses a number of at least `least`, in decimal, or in hexadecimal after 0x.
+/// Parses a number of at least `least`. The number is decimal, or hexadecimal if it begins with 0x.
 static void takeNumber(const std::string &text, const char *option, uint64_t least,
                        uint64_t &number) {
   bool isHex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -128,7 +128,7 @@ bool fsdprt::emulate::parseOptions(int argc, char **argv, Options &options, int 
     app.parse(argc, argv);
     return true;
   } catch (const CLI::ParseError &error) {
-    // The exit code is 0 for --help and --version.
+    // For --help and --version, the exit code of the exception is 0.
     if (error.get_exit_code() == 0) {
       exitCode = app.exit(error);
       if (!std::cout.flush())

@@ -10,10 +10,10 @@
 
 #include "Report.h"
 #include "emulator/machine/Program.h"
+#include "io/OutputFile.h"
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
@@ -64,8 +64,9 @@ void fsdprt::emulate::printCounters(const Counters &counters) {
     std::printf("  %-36s %14llu\n", name.c_str(), static_cast<unsigned long long>(count));
 }
 
-/// Returns the argument with memory that `text`, "INDEX" or "INDEX:REST", names, and sets `rest`.
-/// Throws Error of bad input, whose message says that the form `expected` is expected.
+/// Parses `text`, which is "INDEX" or "INDEX:REST". Returns the argument with that index, and sets
+/// `rest` to REST. Throws Error if the text is invalid or the argument has no memory. `expected`
+/// describes the form of the text in messages.
 static const Argument &memoryOf(const char *option, const char *expected, const std::string &text,
                                 const std::vector<Argument> &arguments, std::string &rest) {
   size_t colon = std::min(text.find(':'), text.size()), index = 0;
@@ -107,9 +108,7 @@ Save fsdprt::emulate::parseSave(const std::string &text, const std::vector<Argum
 }
 
 void fsdprt::emulate::saveArgument(const Save &save) {
-  std::ofstream file(save.path, std::ios::binary);
-  file.write(reinterpret_cast<const char *>(save.argument.storage->bytes),
-             static_cast<std::streamsize>(save.argument.storage->size));
-  if (!file.flush())
-    failed("cannot write %s", quoted(save.path).c_str());
+  OutputFile file(save.path, /*atomic=*/false);
+  file.write(save.argument.storage->bytes, save.argument.storage->size);
+  file.commit();
 }

@@ -15,21 +15,21 @@ namespace fsdprt::emulate {
 void printList(Emulator &emulator);
 void printCounters(const Counters &counters);
 
-/// Value of --print: prints the first `count` elements of an argument's memory.
+/// A parsed --print option: printArgument() prints the first `count` elements of `argument`.
 struct Print {
   Argument argument;
   uint64_t count;
 };
-/// Parses "INDEX" or "INDEX:COUNT". Throws Error of bad input.
+/// Parses "INDEX" or "INDEX:COUNT". Throws Error if the text is invalid.
 Print parsePrint(const std::string &text, const std::vector<Argument> &arguments);
 void printArgument(const Print &print);
 
-/// Value of --save: writes the bytes of an argument's memory to a file.
+/// A parsed --save option: saveArgument() writes the memory of `argument` to the file `path`.
 struct Save {
   Argument argument;
   std::string path;
 };
-/// Parses "INDEX:FILE". Throws Error of bad input.
+/// Parses "INDEX:FILE". Throws Error if the text is invalid.
 Save parseSave(const std::string &text, const std::vector<Argument> &arguments);
 void saveArgument(const Save &save);
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses text such as "bf16[64,128]:box=64,32:swizzle=128:random": a type with sizes, and settings
-// separated by colons. The text from the first part on that is no setting says how memory is
-// filled.
+// Parses a text such as "bf16[64,128]:box=64,32:swizzle=128:random". It consists of a type with
+// sizes, of settings, and of a text such as "random" that says how memory is filled, separated by
+// colons.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
   return result;
 }
 
-/// Parses a list of `count` numbers into `to`. Throws Error of bad input if it has another length.
+/// Parses a list of `count` numbers into `to`. Throws Error if the list has another length.
 template <typename T>
 static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
                         const std::string &text) {

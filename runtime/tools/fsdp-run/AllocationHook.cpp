@@ -4,13 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The executable defines malloc, calloc, ..., which replace the C library's functions for every
-// caller, including operator new. They count calls and then call the C library's functions by
-// internal names. With a sanitizer, which has its own allocator, the sanitizer's hooks count.
+// The executable defines malloc, calloc, ..., which replace the functions of the C library for
+// every caller, including operator new. These definitions count their calls, and call the functions
+// of the C library by internal names. A sanitizer has its own allocator, whose hooks count calls
+// instead.
 //
 //===----------------------------------------------------------------------===//
 
 #include "AllocationHook.h"
+#include "core/AllocationCount.h"
 #include <atomic>
 #include <cerrno>
 
@@ -22,7 +24,7 @@ static std::atomic<size_t> firstSize{0};
 static std::atomic<const void *> firstPlace{nullptr};
 
 static inline void note(size_t size, const void *place) {
-  if (!counting.load(std::memory_order_relaxed))
+  if (!counting.load(std::memory_order_relaxed) || areAllocationsUncounted)
     return;
   if (allocations.fetch_add(1, std::memory_order_relaxed) == 0) {
     firstSize.store(size, std::memory_order_relaxed);

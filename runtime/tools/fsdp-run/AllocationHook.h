@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Proves that a step allocates no memory. While counting is on, all calls of malloc and related
-// functions are counted, in every library and thread of the process.
+// Checks that steps allocate no memory. After countAllocations(true), all calls of malloc and
+// related functions are counted, in every library and thread of the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,12 @@ namespace fsdprt {
 
 void countAllocations(bool on);
 uint64_t countedAllocations();
-/// Return the size in bytes of the first counted allocation, and its return address for addr2line.
+/// firstAllocationSize() returns the size in bytes of the first counted allocation, and
+/// firstAllocationPlace() its return address, for addr2line.
 size_t firstAllocationSize();
 const void *firstAllocationPlace();
 
-/// Fails a run in which a step allocated memory. Saves may allocate memory.
+/// Throws Error after a run in which a step has allocated memory. Saves may allocate memory.
 class AllocationCheck final : public TrainingObserver {
 public:
   void beforeSteps() override { countAllocations(inSteps = true); }

@@ -4,16 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A JSON reader for CLI11, which applies the values of options that the command line does not set.
-// An unknown key is an error, whose message suggests the most similar known key.
+// Implements a reader of JSON for CLI11, which uses the values of those options that the command
+// line does not set. If a key is unknown, the error message suggests the most similar known key.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ConfigFile.h"
 #include "core/Error.h"
+#include "fsdpcommon/InputStream.h"
 #include "fsdpcommon/LocatedJson.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -22,7 +24,7 @@ using namespace fsdprt;
 using fsdpcommon::JsonValue;
 using Kind = JsonValue::Kind;
 
-/// Names of options by the corresponding keys of Hugging Face's Trainer.
+/// Names of options by the corresponding keys of the Hugging Face Trainer.
 static const std::map<std::string, std::string> aliases = {{"max_steps", "steps"},
                                                            {"learning_rate", "lr"},
                                                            {"warmup_steps", "warmup"},
@@ -37,7 +39,7 @@ static std::string spell(std::string key) {
   return key;
 }
 
-/// Returns the number of insertions, deletions and replacements between two words.
+/// Returns the least number of insertions, deletions and replacements that turn `a` into `b`.
 static size_t distance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -59,10 +61,23 @@ public:
   explicit JsonConfig(CLI::App &app) : app(app) {}
   std::string to_config(const CLI::App *, bool, bool, std::string) const override { return ""; }
 
-  std::vector<CLI::ConfigItem> from_config(std::istream &input) const override {
+  /// Reads the file by one open, whose wait for a pipe is limited. Returns the name of the stream
+  /// that CLI11 then opens and from_config() ignores, or the name itself if there is no such file.
+  std::string load(const std::string &name) {
+    std::error_code error;
+    if (name == path || !std::filesystem::exists(name, error) ||
+        std::filesystem::is_directory(name, error))
+      return name == path ? emptyFile : name;
+    std::string problem = fsdpcommon::readInput(name, mostBytes, text);
+    if (!problem.empty())
+      throw CLI::ConfigError("--config=" + name + ": " + problem, CLI::ExitCodes::ConfigError);
+    path = name;
+    return emptyFile;
+  }
+
+  std::vector<CLI::ConfigItem> from_config(std::istream &) const override {
     std::map<std::string, std::string> origins;
     std::vector<CLI::ConfigItem> items;
-    std::string text(std::istreambuf_iterator<char>(input), {});
     fsdpcommon::JsonProblem problem;
     std::optional<JsonValue> root = fsdpcommon::parseJson(text, problem);
     if (!root)
@@ -93,9 +108,7 @@ private:
   [[noreturn]] void refuse(const std::string &why, unsigned line = 0, unsigned column = 0) const {
     std::string place =
         line ? ":" + std::to_string(line) + ":" + std::to_string(column) : std::string();
-    throw CLI::ConfigError("--config=" + app.get_config_ptr()->as<std::string>() + place + ": " +
-                               why,
-                           CLI::ExitCodes::ConfigError);
+    throw CLI::ConfigError("--config=" + path + place + ": " + why, CLI::ExitCodes::ConfigError);
   }
 
   std::string find(const fsdpcommon::JsonMember &member, const std::string &name) const {
@@ -119,7 +132,7 @@ private:
            member.line, member.column);
   }
 
-  /// Returns the elements of a list as words. A list denotes an option that is given several times.
+  /// Returns the elements of a list as words. A list stands for an option that is given repeatedly.
   std::vector<std::string> writeAll(const fsdpcommon::JsonMember &list) const {
     if (list.value.elements.empty())
       refuse("'" + printable(list.name) + "': expected at least one value, found an empty list",
@@ -137,20 +150,25 @@ private:
              value.line, value.column);
     std::optional<double> number = value.is(Kind::number) ? value.asDouble() : std::nullopt;
     if (number && std::floor(*number) == *number && std::abs(*number) < 1e15)
-      // Whole numbers may be written as floats, such as 1e3 steps.
+      // A whole number may be written as a float, such as 1e3.
       return std::to_string(static_cast<long long>(*number));
     return value.text;
   }
 
+  static constexpr char emptyFile[] = "/dev/null";
+  static constexpr uint64_t mostBytes = 16 << 20;
   CLI::App &app;
+  std::string path, text;
 };
 
 } // namespace
 
 void fsdprt::addConfigFile(CLI::App &app) {
-  app.config_formatter(std::make_shared<JsonConfig>(app));
+  auto config = std::make_shared<JsonConfig>(app);
+  app.config_formatter(config);
   app.set_config("--config", "",
                  "JSON file of these options, with dashes or underscores; the command line takes "
                  "precedence")
+      ->transform([config](const std::string &name) { return config->load(name); })
       ->type_name("FILE.json");
 }

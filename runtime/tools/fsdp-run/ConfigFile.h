@@ -13,8 +13,9 @@ class App;
 
 namespace fsdprt {
 
-/// Adds --config=FILE.json. Its keys are the options that `app` has at this point, with dashes or
-/// underscores, or the names of Hugging Face's Trainer. The command line takes precedence.
+/// Adds the option --config=FILE.json. The keys in the file are the options that `app` already has,
+/// with dashes or underscores, or names of the Hugging Face Trainer. Options of the command line
+/// take precedence.
 void addConfigFile(CLI::App &app);
 
 } // namespace fsdprt

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses options and opens the artifact. Then prints the artifact, simulates a step, walks the
-// programs on the null device, trains, or starts one process per rank. An error is reported as one
-// line on stderr and an exit code. If the reader of stdout closes the pipe, training ends after the
-// current step, --export is written, and the process ends by SIGPIPE without a message.
+// Parses options and opens the artifact. Then, depending on the options, prints the artifact,
+// simulates a step, walks the programs on the null device, trains, or starts one process per rank.
+// On an error, prints one line to stderr and returns an exit code. If the reader of stdout closes
+// the pipe, training ends after the current step, --export is written, and the process ends by
+// SIGPIPE without a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,9 +64,9 @@ static uint64_t ranksOf(const fsdprt_artifact *artifact) {
   return info.ranks;
 }
 
-/// Opens the artifact before the rendezvous and checks the number of processes against its ranks.
-/// Returns null if the artifact cannot be opened; the run then fails again after the rendezvous,
-/// when the error can be reported to all ranks.
+/// Opens the artifact before the ranks connect, and throws Error if its number of ranks is not the
+/// number of processes. Returns null if the artifact cannot be opened. The run then fails after the
+/// ranks have connected, so that all ranks report the error.
 static ArtifactHandle openEarly(const Options &options) {
   ArtifactHandle artifact;
   try {
@@ -77,7 +78,8 @@ static ArtifactHandle openEarly(const Options &options) {
   return artifact;
 }
 
-/// With --elastic in a launcher's job, chooses the artifact for the number of its processes.
+/// If --elastic is given and a launcher has started this process, chooses the artifact for the
+/// number of processes.
 static void chooseElastic(Options &options) {
   if (!options.isElastic() || !options.runs || options.processes || options.launchedChannel >= 0)
     return;
@@ -90,7 +92,7 @@ static void chooseElastic(Options &options) {
 }
 
 namespace {
-/// Ends the run after a step if a signal asks for it.
+/// Ends the run after the current step if a signal has asked for the end.
 class InterruptObserver final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override {
@@ -120,8 +122,8 @@ static int train(const Options &options, fsdprt_artifact *artifact, Printer &pri
   return Trainer(options, artifact, printer, observers).execute();
 }
 
-/// Starts one process per rank. With --elastic, checks first that there are artifacts for fewer
-/// ranks. Returns the exit code.
+/// Starts one process per rank and returns the exit code. With --elastic, throws Error if there is
+/// no artifact for another number of ranks.
 static int launchRanks(const Options &options, char **argv, Printer &printer) {
   std::optional<ElasticArtifacts> artifacts;
   if (options.isElastic()) {
@@ -140,8 +142,8 @@ static int launchRanks(const Options &options, char **argv, Printer &printer) {
   });
 }
 
-/// Performs the action that the options select and returns the exit code. `artifact` is null if it
-/// has not been opened yet.
+/// Does what the options select and returns the exit code. `artifact` is null if the artifact has
+/// not been opened yet.
 static int run(const Options &options, ArtifactHandle artifact, char **argv, Printer &printer) {
   if (options.processes && !options.launchedRank && options.runs)
     return launchRanks(options, argv, printer);
@@ -159,7 +161,8 @@ static int run(const Options &options, ArtifactHandle artifact, char **argv, Pri
   return train(options, artifact.get(), printer);
 }
 
-/// Reports a run's error to stderr, or to the process that prints errors. Returns the exit code.
+/// Prints the error of a run to stderr, or sends it to the process that prints errors. Returns the
+/// exit code.
 static int report(const Options &options, int channel, fsdprt_status status, const char *message) {
   if (options.needsRendezvous && channel >= 0)
     return reportToHost(options, channel, status, message);
@@ -171,13 +174,14 @@ static int report(const Options &options, int channel, fsdprt_status status, con
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
 
-/// Reports a usage error to the other ranks, which would wait for this rank. Returns the exit code.
+/// Reports a usage error to the other ranks, which otherwise wait for this rank. Returns the exit
+/// code.
 static int endUnparsed(const Options &options, int exitCode) {
   try {
     if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
       reportToPeers(*place, Error(FSDPRT_BAD_INPUT, options.problem));
   } catch (const Error &) {
-    // No other rank waits for this rank.
+    // The environment is invalid, so that no other rank can be found.
   }
   return exitCode;
 }
@@ -186,7 +190,7 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  // Writes to a closed pipe or above the file size limit then fail, and the error can be reported.
+  // Without these signals, writes to a closed pipe or beyond the file size limit return an error.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   if (!parseOptions(argc, argv, options, exitCode))
@@ -212,7 +216,7 @@ int main(int argc, char **argv) {
     return report(options, -1, error.status, error.what());
   }
   Printer printer(!options.isRoot(), options.place.has_value());
-  // The duplicate outlives the session, which closes options.launchedChannel.
+  // The session closes options.launchedChannel. Errors are reported later, through the duplicate.
   int channel = options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1;
   try {
     exitCode = run(options, std::move(artifact), argv, printer);

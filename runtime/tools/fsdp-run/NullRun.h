@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks the programs for --device=null and prints the result.
+// Implements --device=null: walks all programs and prints the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt {
 
-/// Returns 0. Throws Error if faults were found.
+/// Walks the programs of the artifact and returns 0. Throws Error if faults were found.
 int walk(const Options &options, Printer &printer);
 
 } // namespace fsdprt

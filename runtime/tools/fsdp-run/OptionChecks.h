@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares CLI11 validators of single values, and checks of combinations of options.
+// Declares CLI11 validators of values, and a check of combinations of options.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,22 +16,22 @@
 
 namespace fsdprt {
 
-/// Default and maximum number of steps on the null device. Three steps cover the values that a step
-/// leaves to the next two steps; further steps only repeat these.
+/// Default and largest number of steps on the null device. Three steps find all faults in how a
+/// step uses values of the previous two steps. Further steps only repeat these accesses.
 inline constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
 /// Accepts numbers from `least` to `most` that consist only of digits.
 CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX);
-/// Accepts numbers for which `accepts` returns true. `expected` describes them in messages.
+/// Accepts numbers for which accepts() returns true. `expected` describes such numbers in messages.
 CLI::Validator number(const char *expected, bool (*accepts)(double));
-/// Accepts a learning rate: a finite f32 of at least 0.
+/// Accepts learning rates: finite f32 numbers of at least 0.
 CLI::Validator aRate();
 CLI::Validator oneOf(std::vector<std::string> names);
 
-/// Parses MIN:MAX into two numbers of ranks. Returns an error message, or an empty text.
+/// Parses MIN:MAX, two numbers of ranks. Returns an error message, or an empty text on success.
 std::string parseRange(const std::string &text, uint64_t &least, uint64_t &most);
 
-/// Returns an error message if the given options cannot be combined.
+/// Returns an error message if the given options cannot be combined, or nullopt.
 std::optional<std::string> contradiction(const CLI::App &app, const Options &options);
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Help begins with examples; wrong usage ends with exit code 2.
+// Implements Options.h by CLI11. The help begins with examples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -174,6 +174,9 @@ static void addSaving(CLI::App &app, Options &options) {
       ->check(wholeNumber(1))
       ->needs(save)
       ->type_name("N");
+  app.add_flag("--wait-for-saves", options.waitForSaves,
+               "Write each save before the next step, even if the artifact has --async-save")
+      ->needs(save);
   auto *resume =
       app.add_option("--resume", options.resume,
                      "Resume from a save, or the newest save in a folder, of this or another mesh")
@@ -221,9 +224,9 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_flag("--processes", options.processes,
                "Start one process per rank on this machine: docs/how-to/launch.md");
   app.add_option("--launched-rank", options.launchedRank)
-      ->group(""); // hidden: rank of a process that fsdp-run started
+      ->group(""); // hidden: rank of a process that fsdp-run has started
   app.add_option("--launched-channel", options.launchedChannel)
-      ->group(""); // hidden: descriptor of the channel to the starting process
+      ->group(""); // hidden: descriptor of the channel to the parent process
   for (auto [name, text] : {std::pair("--launched-resume", &options.launchedResume),
                             std::pair("--launched-artifact", &options.launchedArtifact)})
     app.add_option(name, *text)->group(""); // hidden: for a restart
@@ -394,10 +397,10 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
       options.elasticFolder = std::filesystem::path(options.artifact).parent_path().string();
     if (!options.launchedArtifact.empty()) {
       options.artifact = options.launchedArtifact;
-      options.ranks = 0; // --ranks holds for the first artifact
+      options.ranks = 0; // --ranks applies to the first artifact only
     }
   } catch (const CLI::ParseError &error) {
-    // The exit code is 0 for --help and --version.
+    // For --help and --version, the exit code of the exception is 0.
     if (error.get_exit_code() == 0) {
       exitCode = app.exit(error);
       if (!std::cout.flush()) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the options of fsdp-run, which parseOptions() sets from the command line.
+// Declares the options of fsdp-run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,17 +17,17 @@ namespace fsdprt {
 
 struct Options : TrainingOptions {
   bool dump = false;
-  std::string simulate;           ///< cluster file; empty for no simulation
-  std::vector<std::string> peers; ///< RANK=FILE for each rank with another artifact
+  std::string simulate;           ///< file that describes a cluster; empty for no simulation
+  std::vector<std::string> peers; ///< RANK=FILE for each rank that runs another artifact
   bool isNull() const { return device == "null"; }
   bool assertNoAllocations = false;
   enum class Fault { none, skipShardElement, dropGradient, allocate };
   Fault fault = Fault::none;
-  std::string rankFault; ///< text for RankFault::parse
-  std::string problem;   ///< error message if the command line was refused
+  std::string rankFault; ///< argument of RankFault::parse()
+  std::string problem;   ///< error message if the command line is invalid
 };
 
-/// Parses the command line. Returns false if the process must end with `exitCode`.
+/// Parses the command line. Returns false if the process must end with the exit code `exitCode`.
 bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
 
 } // namespace fsdprt

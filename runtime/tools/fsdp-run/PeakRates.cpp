@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each thread repeats a loop for a fixed time and counts the work of the finished repetitions.
-//  2. For bandwidth, the loop copies between two buffers that are larger than the thread's caches.
-//     For multiply-adds, it computes twelve independent sums in registers, in the widest vectors of
-//     the processor; two units with a latency of four cycles need eight. bf16 uses vdpbf16ps if the
-//     processor has this instruction.
-//  3. The best of three rounds is the result, because other processes can only lower a rate.
+//  1. Each thread repeats a loop for a fixed time and adds up the work of all repetitions.
+//  2. To measure bandwidth, the loop copies between two buffers that are larger than the caches of
+//     the thread. To measure multiply-adds, the loop computes twelve independent sums in the widest
+//     vector registers; two units with a latency of four cycles need at least eight. For bf16, the
+//     loop uses vdpbf16ps if the processor has this instruction.
+//  3. The result is the best of three rounds, because other processes can only lower a rate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,8 +94,8 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
 
 //===- Measuring ----------------------------------------------------------===//
 
-/// Returns the largest total rate of all threads in three rounds, per nanosecond. work(thread) does
-/// some work and returns its amount.
+/// Returns the largest rate, summed over all threads, of three rounds. work(thread) does some work
+/// and returns its amount; the rate is the amount of work per nanosecond.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;
@@ -103,7 +103,7 @@ static double measure(uint32_t threads, Work work) {
     std::vector<double> rates(threads);
     std::atomic<uint32_t> ready{0};
     auto run = [&](uint32_t thread) {
-      // The first call maps pages and lets the clock rate rise.
+      // The first call is not measured: it maps pages, and the processor raises its clock rate.
       work(thread);
       ++ready;
       while (ready < threads)

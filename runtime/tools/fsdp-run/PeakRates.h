@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measures peak rates of the machine during a run, with as many threads as the run has.
+// Measures peak rates of the machine before training, with as many threads as the run has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,18 +15,19 @@
 
 namespace fsdprt {
 
-/// Rates per nanosecond.
+/// Peak rates of one rank, per nanosecond.
 struct PeakRates {
   double bytes = 0;            ///< bytes read or written in memory
   double multiplyAdds = 0;     ///< f32 multiply-adds
-  double bf16MultiplyAdds = 0; ///< multiply-adds of bf16 with an f32 sum
+  double bf16MultiplyAdds = 0; ///< multiply-adds of bf16 values with sums in f32
 
-  /// Returns the least time in nanoseconds that the bytes and multiply-adds need at these rates.
+  /// Returns the least time in nanoseconds for `movedBytes`, `products` and `bf16Products` at these
+  /// rates.
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 
-/// Measures with `threads` threads at once and divides the rates by `share`, the number of ranks.
-/// Takes several tenths of a second and 32 MiB of memory per thread.
+/// Measures the rates of `threads` threads together, and divides them by `share`, the number of
+/// ranks. Takes several tenths of a second, and allocates 32 MiB of memory per thread.
 PeakRates measurePeakRates(uint32_t threads, double share);
 
 } // namespace fsdprt

@@ -54,12 +54,13 @@ void Printer::writeWarning(const char *text) {
   std::fprintf(stderr, "fsdp-run: warning: %s\n", text);
 }
 
-/// Writes "loss 2.3145  norm 0.91  lr 3.0e-04  " to `text`, or nothing if only times are known.
+/// Writes a text such as "loss 2.3145 norm 0.91 lr 3.0e-04 " to `text`, or an empty text if
+/// `onlyTimes` is set.
 static const char *numbersOf(const StepReport &report, char (&text)[128]) {
   text[0] = '\0';
   if (!report.onlyTimes)
-    std::snprintf(text, sizeof text, "loss %.4f  norm %.3g  lr %.2e  ", report.loss,
-                  report.gradNorm, report.lr);
+    std::snprintf(text, sizeof text, "loss %.4f  norm %.3g  lr %.2e  ",
+                  printableNumber(report.loss), printableNumber(report.gradNorm), report.lr);
   return text;
 }
 
@@ -80,7 +81,7 @@ void Printer::bar(const StepReport &report) {
                            grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed),
                            (unsigned long long)(left / 60), (unsigned long long)(left % 60));
   winsize window = {};
-  // The bar must fit in one line, because a wrapped line cannot be redrawn.
+  // The bar must fit into one line of the terminal, because a wrapped line cannot be redrawn.
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
     size = std::min(size, window.ws_col - 1);
   raw("\r\033[K", 4);

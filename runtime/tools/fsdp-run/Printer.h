@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes with write(2) from buffers on the stack, without allocating memory. On a terminal, it
-// redraws a progress bar on one line. Otherwise it prints about twenty lines in total, and a line
-// after ten seconds without one. It prints nothing after the reader of a pipe has closed it.
+// Prints the output of a run by write(2) from buffers on the stack, without allocating memory. On a
+// terminal, redraws a progress bar on one line. Otherwise, prints about twenty lines for all steps,
+// and a further line if none was printed for ten seconds. If stdout is a pipe, prints nothing after
+// the reader has closed it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,21 +20,21 @@ namespace fsdprt {
 
 class Printer final : public RunReporter {
 public:
-  /// With `silent`, prints only warnings. With `plain`, never draws the bar, because launchers may
-  /// give processes a terminal whose output they write to files.
+  /// If `silent` is true, prints only warnings. If `plain` is true, does not draw the bar, because
+  /// a launcher may write the output of a process to a file although it gives the process a
+  /// terminal.
   explicit Printer(bool silent = false, bool plain = false);
 
   /// Writes text to stdout unchanged. Throws Error if this fails.
   void raw(const char *text, size_t size);
-  /// Draws the bar, at most every 0.1 s, or prints a line if a line is due.
+  /// Draws the bar at most every 0.1 s. Without a bar, prints a line for some of the steps.
   void step(const StepReport &report) override;
-  /// Ends the line of the bar.
   void endSteps() override;
   /// Returns true if stdout is a pipe that its reader has closed.
   bool isUnread() const override { return unread; }
 
 private:
-  /// Writes text to stdout, after clearing a drawn bar.
+  /// Clears the bar if it is drawn, and writes text to stdout.
   void write(const char *text, size_t size) override;
   void writeWarning(const char *text) override;
   void bar(const StepReport &report);

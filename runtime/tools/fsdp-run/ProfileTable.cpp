@@ -12,11 +12,11 @@
 //        ms/step   share  runs/step    MB/step    GB/s  GMAC/s   floor  kernel
 //        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: ..
 //
-// The column "floor" is the least time in which the peak rates allow the bytes and the
-// multiply-adds, as a share of the time taken. It is above 100 % if bytes come from a cache, which
-// is faster than memory. The first table has a line for the step's time between commands. MB, GB
-// and GMAC are 10^6 bytes, 10^9 bytes and 10^9 multiply-adds. The peak rates of GPUs are unknown,
-// so the column is missing for GPUs.
+// The column "floor" is the least time for the bytes and multiply-adds at the peak rates, as a
+// share of the measured time. It is above 100 % if bytes are read from a cache, which is faster
+// than memory. The column is missing for GPUs, because their peak rates are unknown. The first
+// table has a line for the time between commands. MB, GB and GMAC are 10^6 bytes, 10^9 bytes and
+// 10^9 multiply-adds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ public:
 private:
   struct Row {
     Entry entry;
-    double floor; // least time in nanoseconds
+    double floor; ///< result of PeakRates::floor()
   };
   bool hasPeaks() const { return peak.bytes > 0; }
   std::vector<Row> byKind() const;
@@ -61,7 +61,8 @@ private:
 };
 } // namespace
 
-/// Returns rows with the sums of each kind, and one for the time between commands, longest first.
+/// Returns one row per kind of entry, and one row for the time between commands, by descending
+/// time.
 std::vector<ProfileTable::Row> ProfileTable::byKind() const {
   std::vector<Row> kinds;
   uint64_t left = total;

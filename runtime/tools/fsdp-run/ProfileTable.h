@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Prints the output of --profile.
+// Implements --profile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,16 +16,16 @@
 
 namespace fsdprt {
 
-/// Prints the profile of the steps after the first on rank 0, by kind and then by kernel. On the
-/// CPU it includes the floors from one rank's peak rates. Writes the same numbers to --profile-file
-/// as JSON.
+/// Prints the profile of rank 0, without the first step, by kind of kernel and then by kernel. On a
+/// CPU, the profile has a column with least times from the peak rates of a rank. Writes the same
+/// numbers to --profile-file as JSON.
 class ProfileReport final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override;
   void afterTraining(const TrainingRun &run) override;
 
 private:
-  PeakRates peak; ///< zeros if unknown; then there are no floors
+  PeakRates peak; ///< peak rates of a rank; zeros if they are unknown
 };
 
 } // namespace fsdprt

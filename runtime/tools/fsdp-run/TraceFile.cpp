@@ -9,12 +9,13 @@
 //              gather        [all_gather h.1               ]
 //              reduce                                 [reduce_scatter h.1 ]
 //
-// A process of the trace represents a rank, and a thread represents a lane. Slices of a thread must
-// nest. Overlapping events of a lane therefore use further threads, named after the lane.
+// In the trace format, a process represents a rank, and a thread represents a lane. Slices of a
+// thread must be nested. Events of a lane that overlap are therefore on further threads with the
+// same name.
 //
-// The reported overlap is the share of the collectives' time in flight in which the rank did not
-// wait for them. For comparison, the report has the share of the bytes of collectives that have a
-// launch between start and wait in the program.
+// The reported overlap is the part of the time in flight of collectives during which the rank does
+// not wait for them. For comparison, the report also has the part of their bytes that belongs to
+// collectives with a launch between start and wait in the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ using ull = unsigned long long;
 static constexpr const char *laneNames[] = {"compute", "gather", "reduce", "host copy"};
 
 namespace {
-/// Sums over the collectives or host copies of one lane, in nanoseconds and bytes.
+/// Sums, in nanoseconds and bytes, over the collectives or host copies of one lane.
 struct Overlap {
   double inFlight = 0, waited = 0, bytes = 0, bytesAhead = 0;
   void add(const Event &event) {
@@ -69,8 +70,9 @@ private:
   uint64_t stepsBefore, start = UINT64_MAX, stepCount = 0;
   bool first = true;
   Overlap overlaps[4];
-  std::map<uint32_t, std::map<uint64_t, std::string>> names;              // names of lanes, by rank
-  std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy; // last end per sub-lane
+  std::map<uint32_t, std::map<uint64_t, std::string>> names;
+  /// End of the last event on each sub-lane (thread) of a lane of a rank.
+  std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy;
 };
 } // namespace
 
@@ -81,8 +83,8 @@ void TraceWriter::put(const json &object) {
   first = false;
 }
 
-/// Returns the first free sub-lane of the event's lane. The compute lane needs only one sub-lane,
-/// since its events do not overlap.
+/// Returns the first free sub-lane of the event's lane. The lane compute has only one sub-lane,
+/// because its events do not overlap.
 uint64_t TraceWriter::laneOf(const Event &event) {
   std::vector<uint64_t> &until = busy[{event.rank, event.lane}];
   size_t sub = 0;
@@ -131,7 +133,6 @@ void TraceWriter::putEvent(const Event &event) {
   putSlice(event.rank, laneOf(event), event.begin, event.end, name, std::move(arguments));
 }
 
-/// Writes a slice around each step.
 void TraceWriter::putSteps() {
   std::map<std::pair<uint32_t, uint64_t>, std::pair<uint64_t, uint64_t>> steps;
   for (const Event &event : events) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes JSON for ui.perfetto.dev and chrome://tracing.
+// Writes timelines as JSON for ui.perfetto.dev and chrome://tracing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,14 @@
 
 namespace fsdprt {
 
-/// Writes the trace of the last steps to --trace, and prints the overlapped part of the
-/// collectives.
+/// Implements --trace: writes a timeline of the last steps, and prints which part of the
+/// collectives is overlapped.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;
 };
 
-/// Writes one simulated step of rank 0, which begins at time 0.
+/// Writes the timeline of one simulated step of rank 0, which begins at time 0.
 void writeTrace(const std::string &path, std::vector<fsdprt_trace_event> events,
                 RunReporter &printer);
 

@@ -10,9 +10,9 @@
 //   slot 0   | 0     | 3      |            list scheduling: the launch ends with its last block
 //   slot 1   | 1   | 2 | 4       |
 //
-// The orders of attention kernels are formulas that exist once: BlockScheduler evaluates them on
-// integers, and Codegen emits them. A formula takes an object `m` for its arithmetic, Integers or
-// a builder of code.
+// The order of the blocks of an attention kernel is a formula. AttentionOrder.cpp evaluates the
+// formula on integers, and Codegen emits it as code. The formula takes an object `m` for its
+// arithmetic: Integers or a CodeBuilder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,11 +31,11 @@ namespace mlir::fsdp {
 // List scheduling
 //===----------------------------------------------------------------------===//
 
-/// A step of a block of threads. It can add to a sum in memory, to which steps of all blocks add in
-/// a fixed order.
+/// A step of a block of threads. The step may add to a sum in memory. The steps that add to a sum
+/// do so in a fixed order.
 struct BlockStep {
-  double cycles = 0;  ///< without waits
-  int64_t sum = -1;   ///< number of the sum, from 0 on, or -1
+  double cycles = 0;  ///< cycles of the step without waits
+  int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to none
   int64_t before = 0; ///< number of the steps that add to that sum before this one
 };
 
@@ -61,7 +61,7 @@ public:
 private:
   struct Sum {
     int64_t added = 0; ///< number of additions so far
-    double end = 0;    ///< end of the last one
+    double end = 0;    ///< end of the last addition
   };
   int64_t slots;
   double addCycles;
@@ -88,16 +88,18 @@ struct Integers {
   int64_t select(bool condition, int64_t a, int64_t b) const { return condition ? a : b; }
 };
 
-/// Order of the tiles of queries, a tile being a block of rows of a head. The `blocks` blocks of
-/// threads run from begin to end of the launch, and each processes one tile per round.
+/// Order of the tiles of queries, a tile being a block of rows of a head. Either the `blocks`
+/// blocks of threads run from begin to end of the launch, and each processes one tile per round; or
+/// there is a block for each tile, and one round.
 ///
-///   sections  `together` heads at a time, first all tiles of their last rows, which see most keys
-///             under a causal mask. Every other round traverses the blocks backwards.
-///   pairs     block b of two rounds processes row block R - 1 - j of head 2i and row block j of
-///             head 2i + 1. Under a causal mask all pairs have equal work.
+///   sections  The launch processes sections of `together` heads in turn. Each section begins with
+///             the tiles of its heads' last rows, which see the most keys under a causal mask. All
+///             rounds with an odd number traverse the blocks backwards.
+///   pairs     In two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
+///             block j of head 2i + 1. Under a causal mask all pairs have equal work.
 struct QueryOrder {
-  int64_t heads = 1;     ///< over all batches; query heads that share keys are consecutive
-  int64_t rowBlocks = 1; ///< of a head
+  int64_t heads = 1;     ///< heads of all batches; query heads that share keys are consecutive
+  int64_t rowBlocks = 1; ///< row blocks of a head
   int64_t blocks = 1;    ///< blocks of threads, at most one per tile
   int64_t together = 1;  ///< heads of a section; divides `heads`
   bool pairs = false;    ///< requires an even number of heads
@@ -139,34 +141,35 @@ struct QueryOrder {
   }
 };
 
-/// Order of the blocks of keys whose gradients add to those of the queries. A block of threads
-/// processes one block of keys of a kv head, with all query heads that share it or one of `parts`
-/// equal parts of them, or it processes two:
+/// Order of the blocks of keys, which add to the gradients of queries. A block of threads processes
+/// one or two blocks of keys of a kv head, either with all query heads that share the kv head or
+/// with one of `parts` equal parts of these query heads:
 ///
-///   single    the blocks of keys of a head, the last keys first
-///   pairs     block c of a pair of heads first processes block n - 1 - c of the one, then block c
-///             of the other. Under a causal mask all pairs have equal work.
+///   single    the blocks of keys of a head, in descending order
+///   pairs     block c of a pair of heads first processes block of keys n - 1 - c of one head, then
+///             block c of the other head. Under a causal mask all pairs have equal work.
 ///
-/// Blocks of keys add to a block of queries in the order of the blocks of threads. In the second
-/// turn of a pair, the last queries come first. So, with a causal mask, each block of keys begins
-/// with queries to which its predecessor has just added, and no block waits for a later one.
-/// Without a mask, all blocks of a head begin with the same queries, and each waits for all before
-/// it. The blocks of `together` heads (or pairs) alternate, so that fewer of them begin together.
-/// If nothing is added to the gradients of queries, single blocks may come in reverse order.
+/// Blocks of keys add to a block of queries in the order of their blocks of threads. The second
+/// block of keys of a pair visits the queries in descending order. Under a causal mask, each block
+/// of keys therefore begins with queries to which its predecessor has just added, and no block
+/// waits for a later one. Without a mask, all blocks of a head begin with the same queries, so each
+/// waits for all its predecessors. The blocks of `together` heads (or pairs) alternate, so that
+/// fewer blocks of a head begin at once. If nothing is added to the gradients of queries, single
+/// blocks may come in ascending order.
 struct KeyOrder {
-  int64_t kvHeads = 1;   ///< over all batches
-  int64_t keyBlocks = 1; ///< of a head
-  int64_t parts = 1;     ///< of the query heads of a kv head
+  int64_t kvHeads = 1;   ///< kv heads of all batches
+  int64_t keyBlocks = 1; ///< blocks of keys of a head
+  int64_t parts = 1;     ///< parts of the query heads of a kv head
   bool pairs = false;
   int64_t together = 1;  ///< divides units()
-  bool reversed = false; ///< single blocks: the first keys first
+  bool reversed = false; ///< single blocks in ascending order
 
   template <typename T>
   struct Place {
     T part, kvHead, keyBlock;
   };
 
-  /// Heads, or pairs of them. Of an odd number of heads, the first one is alone.
+  /// Returns the number of heads, or of pairs. In an odd number of heads, the first has no partner.
   int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
@@ -179,7 +182,7 @@ struct KeyOrder {
     return m.select(m.isEqual(unitOf(m, block), 0), m.i32(1), m.i32(2));
   }
 
-  /// Returns the place of turn 0 or 1 of `block`.
+  /// Returns the part, kv head and block of keys of turn 0 or 1 of `block`.
   template <typename Math, typename T>
   Place<T> placeAt(Math &m, T block, T turn) const {
     T part = m.div(block, units() * keyBlocks), unit = unitOf(m, block),

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Interface of the stage for GPUs. `compileGpuImage` compiles the supported kernel functions
-// of a module to PTX, and with ptxas to a cubin:
+// Declares the interface of Codegen for GPUs. `compileGpuImage` compiles the supported kernel
+// functions of a module to PTX, and with ptxas to a cubin:
 //
 //   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
 //     lowerGpuKernel    |
@@ -33,7 +33,7 @@ class TargetInfo;
 /// A tensor that a kernel copies in tiles (cuTensorMapEncodeTiled) with 128-byte swizzle.
 /// Elements outside the tensor read as 0. Dimension 0 is the contiguous one.
 struct GpuTensorMap {
-  int64_t binding = 0;          ///< number of the binding; the number of bindings means the scratch
+  int64_t binding = 0;          ///< index of the binding; the number of bindings means the scratch
   int64_t offset = 0;           ///< offset of the first element in the binding, in bytes
   bool isBf16 = true;           ///< element type: bf16, or f16 if false
   SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
@@ -41,8 +41,8 @@ struct GpuTensorMap {
   SmallVector<int64_t> box;     ///< sizes of the tile that one copy transfers, in elements
 };
 
-/// One launch of an entry. The arguments are the bindings of the kernel in order, then the
-/// scratch if there is some, then the tensor maps by value.
+/// One launch of an entry. The arguments are the bindings of the kernel in order, then the scratch
+/// if the kernel has one, then the tensor maps by value.
 struct GpuLaunch {
   std::string symbol;
   int64_t blocks = 1;      ///< number of blocks in x
@@ -52,11 +52,12 @@ struct GpuLaunch {
   int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
   int64_t copyThreads = 0;                ///< threads per block that only copy data
   std::optional<GpuProduct> product = {}; ///< product that a library computes; no entry then
+  GpuCost cost = {};                      ///< by the model of the plan
 };
 
 /// Launch description of one kernel. The launches run one after another.
 struct GpuKernel {
-  KernelInfo info; ///< name, bindingBytes and writes; no phases
+  KernelInfo info; ///< only name, bindingBytes and writes are set
   std::vector<GpuLaunch> launches;
   int64_t scratchBytes = 0; ///< scratch in global memory: 256-byte aligned, uninitialised
 };
@@ -71,6 +72,10 @@ struct EntryReport {
       loopMma = 0;              ///< number of these instructions that multiply matrices
   /// Cycles for which the `loopMma` instructions occupy the tensor core of one scheduler.
   int64_t loopTensorCycles = 0;
+  /// In one turn of the main loop: exponentials; those that are issued while a product of a
+  /// warpgroup is in flight; all instructions that are issued while none is; barriers of threads.
+  int64_t loopExponentials = 0, loopOverlapped = 0, loopIdle = 0, loopBarriers = 0;
+  int64_t loopFences = 0; ///< fences of all memory of the GPU, in all loops
 };
 
 /// How far kernels for a GPU are compiled, and which texts the image keeps.
@@ -100,13 +105,13 @@ FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
                                     const CodegenOptions &options = {},
                                     GpuOutput output = GpuOutput::Cubin);
 
-/// Compiles the kernels of a planned module for the GPU that the options name. Without `code`
+/// Compiles the kernels of a planned module for the GPU that the options name. If `code` is false,
 /// only computes their launches and scratch sizes.
 FailureOr<CompiledKernels> compileForGpu(ModuleOp planned, const CodegenOptions &options,
                                          bool code);
 
-/// Prints the supported kernels of a planned module to `os`. Emits a warning at each
-/// unsupported one.
+/// Prints the supported kernels of a planned module to `os`. Emits a warning at each unsupported
+/// kernel.
 LogicalResult printGpuKernels(ModuleOp planned, const CodegenOptions &options, EmitKind what,
                               llvm::raw_ostream &os);
 
@@ -115,6 +120,8 @@ std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
 /// Prints kernels and their launches as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);
+/// Prints a table of the costs by the model of the plan, one line per launch.
+void printCosts(const GpuImage &image, llvm::raw_ostream &os);
 /// Prints a table of the reports of ptxas, one line per launch.
 void printStatistics(const GpuImage &image, llvm::raw_ostream &os);
 

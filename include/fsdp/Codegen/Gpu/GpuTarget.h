@@ -32,13 +32,13 @@ struct GpuTarget {
   int64_t sharedReserved = 1024;
   /// Implementation of matrix products. Auto means generated kernels: they cover every contraction
   /// and run wherever the artifact runs, including the emulator. It is not yet known for which
-  /// shapes a library is faster on a GPU.
+  /// shapes a library is faster.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< workspace for a library's product, in bytes
 
   /// Returns true if the chip has warpgroup matrix instructions (wgmma).
   bool hasWarpgroups() const { return chip == "sm_90a"; }
-  /// Returns true if `name` is a supported chip. "cpu" is not.
+  /// Returns true if `name` is a supported chip. Returns false for "cpu".
   static bool isKnown(StringRef name);
   /// Returns the supported chips for messages: "sm_80, sm_90a or sm_100a".
   static std::string getNames();
@@ -46,7 +46,7 @@ struct GpuTarget {
   /// an error at `loc` if the chip is unknown.
   static FailureOr<GpuTarget> get(const CodegenOptions &options, Location loc);
 
-  /// Creates a code generator for PTX. Returns null if this LLVM has none.
+  /// Creates a code generator for PTX. Returns null if LLVM was built without NVPTX.
   std::unique_ptr<llvm::TargetMachine> createTargetMachine() const;
 };
 

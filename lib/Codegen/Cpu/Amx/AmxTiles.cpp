@@ -4,25 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tile register has 16 rows of 64 bytes: sums of 16 x 16 f32, or operands with 32 values of k.
-// With 2 x 2 tiles of sums, an iteration over 32 values of k loads four operands and forms four
-// products:
+// A tile register has 16 rows of 64 bytes, for 16 x 16 sums of type f32 or for elements of an
+// operand at 32 values of k. With 2 x 2 tiles of sums, an iteration over 32 values of k loads four
+// operands and forms four products:
 //
 //                  rhs  | b0 | b1 |      16 pairs of k x 16 columns each
 //      lhs  a0          | s0 | s1 |      s[r][c] += a[r] * b[c]     (tdpbf16ps)
 //           a1          | s2 | s3 |
 //
-// Sums start as the values in memory or as a constant, and are stored after the last iteration.
+// The sums are initialised from memory or with a constant, and are stored after the last iteration.
 //
-// By Intel's manual, tdpbf16ps computes for each row r and column c, with denormals as 0:
+// According to Intel's manual, tdpbf16ps treats denormals as 0 and computes for each row r and
+// column c:
 //
-//      even = odd = 0
-//      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1
-//      s[r][c] += even + odd
+//      even = odd = 0;
+//      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1;
+//      s[r][c] += even + odd;
 //
-// With `emulated`, loops over vectors of columns compute the same sums. They differ from the
-// instruction only where a result is rounded up to the smallest normal number: the instruction
-// flushes such a result to 0.
+// If `Product::emulated` is set, loops over vectors of columns compute these sums. Only results
+// that are rounded up to the smallest normal number differ: the instruction flushes these to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ class TilePlaces {
 public:
   TilePlaces(CodeBuilder &b, const Product &product) : b(b), product(product) {}
 
-  /// Returns the left operand of a row of tiles; `step` is the first of 16 steps.
+  /// Returns the address of tile `row` of the left operand; `step` is the first of its 16 steps.
   Pointer left(Value step, int64_t row) const {
     return b.shift(product.left, b.add(b.mul(step, product.leftStep), row * product.leftTile));
   }
@@ -54,7 +54,7 @@ public:
   const Product &product;
 };
 
-/// Emits AMX instructions. The lowest registers hold sums, the next ones operands.
+/// Emits AMX instructions. The lowest registers hold sums, the following registers operands.
 class TileRegisters {
 public:
   explicit TileRegisters(const TilePlaces &places)
@@ -143,8 +143,8 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // The operand with fewer tiles stays in registers; tiles of the other one alternate between two
-  // registers.
+  // The operand with fewer tiles stays in registers; tiles of the other operand alternate between
+  // two registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {

@@ -28,12 +28,12 @@ struct Product {
   int64_t rightStep = 0; ///< distance between steps; columns of a step are contiguous
   Pointer sums;
   Value sumRow;          ///< distance between rows of sums
-  bool emulated = false; ///< emit loops with the same arithmetic, for any CPU
+  bool emulated = false; ///< emit loops with the arithmetic of AMX, for any CPU
 };
 
 /// Emits sums = start + Σ over `steps` of left · right. `start` is the sums in memory if
 /// `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple of 16. `beside`, if
-/// given, emits additional code for the first step of each 16.
+/// given, is called with the first of each 16 steps and emits additional code.
 void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
                  TypedAttr constant, function_ref<void(Value)> beside = nullptr);
 

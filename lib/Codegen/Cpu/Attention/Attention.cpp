@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Fuse gives attention on whole tensors a dispatch of its own, so that its kernel has a single op.
-// Such kernels are lowered tile by tile. In other kernels attention is decomposed.
+// The passes of lib/Fuse give attention on whole tensors a dispatch of its own, so that the kernel
+// has a single op. This file lowers kernels with a single attention op tile by tile. In other
+// kernels attention is decomposed.
 //
 //===----------------------------------------------------------------------===//
 

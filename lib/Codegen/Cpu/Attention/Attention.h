@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 class AttentionOp;
 class AttentionGradOp;
 
-/// Lowers a kernel that consists of one attention op (or its gradient) tile by tile. The contract
-/// is that of lowerKernel.
+/// Lowers a kernel that consists of one attention op (or its gradient) tile by tile. lowerKernel()
+/// documents the contract.
 LogicalResult lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 namespace attention {

@@ -4,24 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A unit is a kv head, with the query heads that share it, and a chunk of its blocks of columns. If
-// there are few heads, each has several chunks:
+// A unit of work is a chunk of the column blocks of one kv head, with all query heads that share
+// this kv head. If there are few kv heads, each kv head has several chunks:
 //
-//   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0
-//   for each block of columns: pack its K and V;  dK = dV = 0
-//     for each head of the group, each block of rows that the block of columns meets
+//   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0;
+//   for each block of columns: pack its K and V;  dK = dV = 0;
+//     for each head of the group, each block of rows that is not entirely masked
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
-//       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked
-//       f = weight_mod;  dP = f · dP
-//       dS = score_grad(P · (dP - δ)), 0 where masked; contributions: AttentionCaptures.cpp
+//       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked;
+//       f = weight_mod;  dP = f · dP;
+//       dS = score_grad(P · (dP - δ)), 0 where masked; contributions: AttentionCaptures.cpp;
 //       dV += (f · P)ᵀ · dO;  dK += dSᵀ · Q;  dQ += dS · K           tiles
-//     store scale · dK and dV
-//   store scale · dQ; with several chunks a second phase adds their dQ in order
+//     store scale · dK and dV;
+//   store scale · dQ; with several chunks a second phase adds their dQ in order;
 //
-// Each sum is a fold in the order of rows, or of columns within a chunk. Chunks depend only on the
-// shape, so the bits depend neither on the number of workers nor on the vector length. The time is
-// that of five products over the visited blocks. The scratch of a worker holds Q, dO and dQ of a kv
-// head; with several chunks, the shared scratch holds dQ of all heads per chunk.
+// Each sum is a fold over rows in order, or over the columns of a chunk in order. Chunks depend
+// only on the shape, so the bits of the results depend neither on the number of workers nor on the
+// vector length. The run time is that of five products over the visited blocks. The scratch of a
+// worker holds Q, dO and dQ of a kv head; with several chunks, the shared scratch holds dQ of all
+// heads per chunk.
 //
 //===----------------------------------------------------------------------===//
 
@@ -154,7 +155,7 @@ Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool ac
   return {b.at(all, first, b.constant(0)), all.rowStride, 1};
 }
 
-/// Returns dQ of a head as wide sums.
+/// Returns the sums of dQ of a head, in the wide type.
 Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
   int64_t elements = plan.paddedRows * plan.dq.stride;
   if (units.chunks == 1) {
@@ -260,11 +261,11 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale, lanes), minus);
   }
-  // Multiplies after the subtraction, because the rounding error of lse · log2(e) would affect a
-  // whole row.
+  // Multiplies by log2(e) after the subtraction, because the rounding error of lse · log2(e) would
+  // affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // The exponent is at most 0 apart from rounding. The limit keeps P finite for scores so large
-  // that P is wrong anyway.
+  // Apart from rounding, the exponent is at most 0. If scores are so large that rounding makes P
+  // wrong, the limit still keeps P finite.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -349,7 +350,8 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);
   };
   int64_t rowSteps = numbers.steps(plan.blockRows);
-  // A tile packed across rows is its own transpose if read by columns. Tile registers need a copy.
+  // A tile packed across rows is its own transpose if read by columns. Only tile registers need a
+  // copy.
   auto transposed = [&](const Part &part) {
     if (numbers.arithmetic != Arithmetic::Tiles)
       return Matrix{scratch(part, step), 1, part.stride};
@@ -367,7 +369,7 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
   captures.endTile(*this, group);
 }
 
-/// Emits the code of a kv head and a chunk of its columns.
+/// Emits the code of one unit: a kv head and a chunk of its columns.
 void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
   Type wide = plan.numbers.wide;
   Value zero = b.constant(0);
@@ -465,7 +467,7 @@ void BackwardEmitter::emitFinish(func::FuncOp phase) {
   captures.emitFinish(*this, *grad, units);
 }
 
-/// Adds dQ of each head over the chunks.
+/// Adds the dQ of all chunks of each head.
 void BackwardEmitter::emitSum(func::FuncOp phase) {
   enter(kernel, phase);
   Pointer out = destination(kernel, op.getDq());

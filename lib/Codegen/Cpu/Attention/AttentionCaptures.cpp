@@ -4,21 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The arguments that a contribution's indices depend on determine where it is summed:
+// The arguments that a contribution's indices depend on determine where the contribution is summed:
 //
+//   arguments        summed over                           stored sums
 //   none, b, h       lanes of a row, a tile, then the head    one sum per head and chunk
 //   q                lanes of each row, over the chunk        one per row and chunk
 //   k                lanes of columns, over all rows          one per column
-//   q and k          directly in a table                      private or owned
+//   q and k          directly in a table                      private or owned (see below)
 //
-// Sums of heads, rows and columns are kept in shared scratch. A last phase adds them to the
+// Sums of heads, rows and columns are kept in shared scratch. A last phase adds these sums to the
 // elements that the indices name, in the order of (b, h, q or k, chunk). A table is private to a
 // unit if that costs little memory; the last phase then adds the units' tables in order. Otherwise
 // no two units may write the same element: units are divided only along an argument (b, h or k)
 // that is an index at the same position in every contribution to the table. Each unit processes the
 // other dimensions in order. No sum depends on how workers divide the units.
 //
-// A learned bias of full size uses no scratch: it is summed in the result.
+// The gradient of a learned bias of full size uses no scratch: it is summed in the result's buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +64,7 @@ Units Captures::chooseUnits(int64_t most) {
   auto isOwned = [&](const Contribution &c) {
     return c.where == Dependence::Both && !gradients[c.gradient].isPrivate;
   };
-  for (auto [number, gradient] : llvm::enumerate(gradients))
+  for (Gradient &gradient : gradients)
     gradient.isPrivate =
         gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
         mostPrivateBytes;
@@ -149,7 +150,8 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
   return e.b.shift(tables, e.b.mul(unit, gradient.type.getNumElements()));
 }
 
-/// Returns the `count` sums of one head and chunk; of the whole head if `chunk` is null.
+/// Returns the address of the `count` sums of one head and chunk, or of the head if `chunk` is
+/// null.
 Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
                          int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);
@@ -224,7 +226,7 @@ void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c,
                  return (grad.function.dependenceOf(i) | Dependence::Row) == Dependence::Both;
                });
   if (along) {
-    // The position is that of lane 0.
+    // Computes the indices of lane 0.
     Site first = site;
     first.lanes = 0;
     ScoreFunction::Values ofLane = known;
@@ -268,7 +270,7 @@ void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFuncti
       break;
     }
     case Dependence::Column: {
-      // Blocks start at multiples of their size.
+      // A block starts at a multiple of its size, so the remainder is the column within the block.
       Value block = b.rem(site.column, c.tile.stride);
       addInto(b, b.shift(e.scratch(c.tile, c.work), block), value);
       break;
@@ -325,7 +327,7 @@ bool Captures::hasShared() const {
   });
 }
 
-/// Clears the sums to which units add. Each gradient is one unit of this phase.
+/// Clears the sums to which units add. Each unit of this phase clears the sums of one gradient.
 void Captures::emitClear(Emitter &e) {
   CpuTiles &b = e.b;
   for (auto [number, gradient] : llvm::enumerate(gradients)) {

@@ -15,7 +15,7 @@ namespace mlir::fsdp::attention {
 /// processes all batches or all heads one after another.
 struct Units {
   bool ownsBatch = true, ownsHead = true;
-  int64_t chunks = 1; ///< number of parts of the column blocks per owned batch and head
+  int64_t chunks = 1; ///< number of chunks of column blocks per owned batch and head
   int64_t count(const Shape &shape) const {
     return (ownsBatch ? shape.batch : 1) * (ownsHead ? shape.kvHeads : 1) * chunks;
   }
@@ -24,10 +24,10 @@ struct Units {
 /// One `fsdp.contribute` and the memory of its partial sums.
 struct Contribution {
   ContributeOp op;
-  unsigned gradient;        ///< index into `gradients` of the gradient that it adds to
-  Dependence where;         ///< arguments that its indices depend on
+  unsigned gradient;        ///< index into `gradients` of the gradient to which `op` adds
+  Dependence where;         ///< arguments on which the indices of `op` depend
   Type work;                ///< type of the sums
-  Part row, tile, head;     ///< worker scratch: sums of a row, of a tile or block, of a head
+  Part row, tile, head;     ///< worker scratch for the sums of a row, of a tile or block, of a head
   int64_t sharedOffset = 0; ///< offset of the sums of all heads in the shared scratch
 };
 

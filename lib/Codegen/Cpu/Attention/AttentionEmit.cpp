@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Values of a score function that depend only on the row are computed once per row of a block, and
-// those that depend only on the column once per column. They are kept in arrays for the tile:
+// those that depend only on the column once per column. Arrays keep both kinds of values while a
+// tile is processed:
 //
 //            column values | c0 | c1 | c2 | ..
 //            row values r0 |

@@ -36,21 +36,21 @@ public:
   tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
                     int64_t cols);
 
-  /// Creates the function of a region and reserves scratch for its row and column values.
+  /// Creates the score function of a region and reserves scratch for its row and column values.
   KeptFunction keep(Region &region, unsigned scores, ValueRange captures);
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// knownOfRow() returns the values known at row `row` of a tile. known() returns these and the
-  /// values of the vector of columns that begins at `col`.
+  /// Return the values known at row `row` of a tile (knownOfRow()), or the values `ofRow` and those
+  /// of the vector of columns that begins at `col` (known()).
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
                                     Value col);
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// Emits body(block, isFree) for each block of `ranges` that the tile [first, last) meets. isFree
-  /// means that no element of the block is masked. `part` holds the bounds of each range.
+  /// Emits body(block, isFree) for each block that is in `ranges` for the tile [first, last).
+  /// isFree means that no element of the block is masked. `part` holds the bounds of each range.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
   /// Returns the mask of the lanes of a site that exist and that the mask function keeps. Null
@@ -60,8 +60,8 @@ public:
   /// Stores `rows` rows of sums, times `factor`, to `tensor`, beginning at row `firstRow`.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
-  /// Returns the pointer to the argument in which the kernel returns `result`. Its base is null if
-  /// the result is not returned.
+  /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base
+  /// is null if the kernel does not return `result`.
   Pointer destination(func::FuncOp kernel, Value result);
 
   tile::CpuTiles &b;

@@ -15,12 +15,12 @@
 //     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'     with one: max S, c (m - m'), c (S - m')
 //     P = P · weight_mod                                after the sums, if weight_mod exists
 //     O = O · a + P · V                                 tile
-//   O / l, lse = ln2 · m + ln(l), or m + ln(l) with score_mod;  0 and -inf where l = 0
+//   O / l, lse = ln2 · m + ln(l), or m + ln(l) with score_mod;  0 and -inf where l = 0;
 //
-// m and l of each row are stored in arrays for the tile; l has 512 bits of lanes. Blocks of rows
-// are taken alternately from both ends, so that each range of units has a similar share of a causal
-// mask. The time is that of two products over the visited blocks. The scratch of a worker holds K
-// and V of one head, a tile of scores and a tile of O.
+// Arrays hold m and l of each row of a tile; l of a row is a vector of 512 bits of partial sums.
+// Blocks of rows are taken alternately from both ends, so that each range of units has a similar
+// share of a causal mask. The run time is that of two products over the visited blocks. The scratch
+// of a worker holds K and V of one head, a tile of scores and a tile of O.
 //
 //===----------------------------------------------------------------------===//
 
@@ -191,8 +191,8 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  // Without folding, a score may be any number. The scale c is then applied after the subtraction,
-  // because exp2 could not absorb the rounding error of a score times c.
+  // If the scale is not folded into c, a score may be arbitrarily large. Then c is applied after
+  // the subtraction, because exp2 would amplify the rounding error of a large score times c.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);
@@ -221,7 +221,7 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
         Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)),
               zero = b.number(0, lanes);
         Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, value, zero);
-        // A factor may be any value (NaN, infinity) where the mask is false.
+        // Where the mask is false, the factor may be NaN or infinity, but P must stay 0.
         value = b.select(isNone, zero, b.mulf(value, factor));
       }
       b.storeAlong(value, p, row, col);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sizes, tiles and scratch of one attention kernel. All numbers of the generated code are decided
+// Sizes, tiles and scratch of one attention kernel. All sizes in the generated code are decided
 // here. The blocks of keys depend only on shapes and types, because they affect the bits of the
 // result.
 //
@@ -30,18 +30,18 @@ struct Plan {
   Shape shape;
   tile::Numbers numbers;
   int64_t blockRows = 0, blockCols = 0; ///< size of a tile of scores
-  int64_t tileRows = 0;                 ///< rows of a tile in memory, in whole fragments
+  int64_t tileRows = 0;                 ///< rows of a tile in memory, rounded up to whole fragments
   int64_t rowBlocks = 0, colBlocks = 0;
   int64_t workerBytes = 0, sharedBytes = 0;
-  Part tileConfig; ///< configuration of the tile registers, once a phase uses them
+  Part tileConfig; ///< configuration of the tile registers, reserved when a phase uses them
 
-  /// Number of steps along the head dimensions.
+  /// Return the number of steps along the head dimension of Q and K, or of V.
   int64_t dimSteps() const { return numbers.steps(shape.dim); }
   int64_t valueSteps() const { return numbers.steps(shape.valueDim); }
   int64_t padded(int64_t cols) const { return llvm::alignTo(cols, numbers.rowLanes); }
   /// Returns `cols` rounded up to whole steps of a product, for a matrix packed along rows.
   int64_t paddedAlong(int64_t cols) const { return numbers.wholeSteps(padded(cols)); }
-  /// Number of rows of steps that packTransposed writes.
+  /// Returns the number of rows of steps that packTransposed() writes for `cols` columns.
   int64_t transposedSteps(int64_t cols) const {
     return llvm::alignTo(cols, numbers.lanes * numbers.perStep()) / numbers.perStep();
   }

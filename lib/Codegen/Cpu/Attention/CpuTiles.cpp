@@ -12,7 +12,7 @@
 //
 // Each sum is a fold over k in order, whatever the fragment's shape. The bits therefore depend
 // neither on the number of registers nor on the number of lanes. Sums and maxima of rows use
-// vectors of the same length on every CPU, whose lanes are combined by halves.
+// vectors of the same length on every CPU, and combine their lanes by halves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -209,16 +209,16 @@ Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t
   return {layout, values};
 }
 
-/// Returns the number of registers per row of a fragment, distributed evenly over the panels of
-/// columns.
+/// Returns the number of registers per row of a fragment. Sets `panels` to the number of panels of
+/// columns, all of which have about the same width.
 int64_t CpuTiles::sumsPerRowOf(int64_t cols, int64_t &panels) const {
   int64_t registers = llvm::divideCeil(cols, numbers.lanes);
   panels = llvm::divideCeil(registers, numbers.sumsPerRow);
   return llvm::divideCeil(registers, panels);
 }
 
-/// Returns the number of rows of a fragment with `registers` registers per row, distributed evenly
-/// over all rows.
+/// Returns the number of rows of a fragment with `registers` registers per row. All fragments have
+/// about the same number of rows.
 static int64_t fragmentRows(const Numbers &numbers, int64_t rows, int64_t registers) {
   int64_t most = std::min<int64_t>(numbers.sums / registers, 16);
   return llvm::divideCeil(rows, llvm::divideCeil(rows, most));

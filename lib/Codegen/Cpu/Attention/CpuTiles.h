@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The tile builder for CPUs. Fragments are vectors. Tiles are in the scratch of a worker, which
-// stays in the caches. This header is private to Codegen.
+// Declares the tile builder for CPUs. Fragments are vectors. Tiles are in the scratch of a worker,
+// which stays in the caches. This header is private to Codegen.
 //
-// A product advances in steps along k. A step is one k or a pair of k. Packing arranges the
-// elements of a matrix for these steps, which depend on the arithmetic:
+// A product advances in steps along k. A step is one value of k or a pair of values. The arithmetic
+// determines how packing arranges the elements of a matrix x in steps:
 //
 //              along a row (k = column)      across rows (k = row)
 //   Fma        x[r][k], widened              x[k][c], widened
@@ -38,8 +38,9 @@ struct Numbers {
   Type element; ///< element type of the operands
   Type wide;    ///< type of sums and elementwise work: f32 or f64
   Arithmetic arithmetic = Arithmetic::Fma;
-  bool emulatesTiles = false;  ///< with Tiles: loops with the arithmetic of AMX
+  bool emulatesTiles = false;  ///< loops replace the AMX instructions of Tiles
   bool convertsToBf16 = false; ///< the CPU has vcvtneps2bf16
+
   /// Number of lanes of a register, and of the vectors in which rows are summed (512 bits on every
   /// CPU).
   int64_t lanes, rowLanes;
@@ -58,7 +59,7 @@ struct Numbers {
   }
   Type stepType() const;
   int64_t stepBytes() const { return wide.isF64() ? 8 : 4; }
-  /// Returns the number of steps for `k` values of k.
+  /// Returns the number of steps for `k` elements along k.
   int64_t steps(int64_t k) const;
 };
 
@@ -111,10 +112,10 @@ public:
 
   //===--- Tiles -----------------------------------------------------------===//
   enum class Sums { Zero, Kept };
-  // Emits c = start + a · b, fragment by fragment. `start` is 0, or c times `factor` of its row (a
-  // vector of equal lanes), or c without `factor`. The number of rows is rounded up to rowsOf(rows,
-  // cols): `a` must be readable and `c` writable up to there. With Tiles, the steps of a row of `a`
-  // must be contiguous.
+  // Emits c = s + a · b, fragment by fragment. If `start` is Zero, s is 0; otherwise s is c, times
+  // the row's factor (a vector of equal lanes) if `factor` is given. The number of rows is rounded
+  // up to rowsOf(rows, cols): `a` must be readable and `c` writable up to this row. With
+  // Arithmetic::Tiles, the steps of a row of `a` must be contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
@@ -134,11 +135,11 @@ public:
   void packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                   int64_t cols);
   /// Packs a matrix into steps along each row and stores them transposed: to(step, row). `rows` is
-  /// a multiple of lanes.
+  /// a multiple of numbers.lanes.
   void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                       int64_t cols);
-  /// Emits to(r, s) = from(s, r) for pairs. `to` has `rows` rows of `steps` steps; both are
-  /// multiples of 16.
+  /// Emits to(r, s) = from(s, r) for elements that are pairs. `to` has `rows` rows of `steps`
+  /// steps; both are multiples of 16.
   void transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps);
   /// Stores one vector of a row (wide values) as steps along the row, beginning at column `col`.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);

@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A worker has a range of panels of columns (or of rows, see Plan::splitRows):
+// Emits one phase. A worker processes a range of column panels (or row panels, see
+// Plan::splitRows):
 //
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc
-//       pack mc × kc of lhs
+//       pack mc × kc of lhs;
 //       for each group of panels of columns
-//         pack kc × nr of rhs for each panel
+//         pack kc × nr of rhs for each panel;
 //         for each panel of rows, for each panel of the group
-//           tile += lhs · rhs; after the last k: finish the tile
+//           tile += lhs · rhs; after the last k: finish the tile;
 //
 // If a tile is whole and needs no epilogue, its sums are in the result's buffer, otherwise in the
 // worker's scratch. The scratch has space for mc × nc sums if partial sums must be kept until the

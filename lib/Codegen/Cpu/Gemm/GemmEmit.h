@@ -31,14 +31,15 @@ struct Side {
   int64_t stride;  ///< distance between rows or columns, in elements
   int64_t kStride; ///< distance between values of k, in elements
   int64_t offset;  ///< offset of the packed panels in a worker's scratch, in bytes
+
   /// True for the left operand of tdpbf16ps: panels consist of tiles of 16 rows by 16 steps with
   /// contiguous rows.
   bool rowTiles = false;
 };
 
-/// Packs rows (or columns) [first, end) for `kCount` values of k. `first` begins a panel. to[step ·
-/// width + i] is the step of row i of a panel. With `rowTiles`, to[(step / 16 · width + i) · 16 +
-/// step % 16] is this step. Rows beyond `end` have unspecified values.
+/// Packs rows (or columns) [first, end) for `kCount` values of k. `first` is the first row of a
+/// panel. Step s of row i of a panel is stored at index s · width + i of `to`, or with `rowTiles`
+/// at index (s / 16 · width + i) · 16 + s % 16. Rows beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 
@@ -46,19 +47,19 @@ void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
 static constexpr int64_t microUnroll = 2;
 
 /// Emits tile[r · stride + c] = Σ over `steps` of lhs · rhs. The sum is added to the tile's values
-/// if `accumulate`, otherwise to the constant `start`. `beside`, if given, emits additional code
-/// for each iteration from the iteration's first step.
+/// if `accumulate`, otherwise to the constant `start`. `beside`, if given, is called with the first
+/// step of each iteration and emits additional code.
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Emits the same product with tile registers. `steps` is a multiple of 16.
+/// Emits the product of emitMicroKernel() with tile registers. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                     llvm::function_ref<void(Value)> beside);
-/// Emits a prefetch of one line of the panel of `side` that is packed next; `next` is its first
-/// element. The prefetch belongs to the micro-kernel of panel `tile` of the rows, in the iteration
-/// that begins with step `k`.
+/// Emits a prefetch of one line of the panel of `side` that is packed next; `next` is the panel's
+/// first element. The micro-kernel of row panel `tile` issues the prefetch in the iteration that
+/// begins with step `k`.
 void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
                          Value tile, Value k);
 
@@ -69,7 +70,7 @@ struct TileRegion {
 };
 /// Prefetches the elements that the epilogue of a tile reads and writes.
 void emitPrefetchOfTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region);
-/// Loads `source` into a tile with nr columns per row.
+/// Loads `source` into a tile with Plan::nr columns per row.
 void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
                   const TileRegion &region, Pointer tile);
 /// Applies the elementwise ops after the contraction to a tile and stores the results.

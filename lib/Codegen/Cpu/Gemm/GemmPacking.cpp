@@ -20,7 +20,8 @@
 //
 // Sources are prefetched, because they are not yet in the caches and their rows are far apart.
 // Casts and other unary maps are applied between load and store. Rows beyond the end repeat the
-// last row. Steps beyond the end of k are zero; with tiles, k is filled to a multiple of 16 steps.
+// last row. Steps beyond the end of k are zero; with tile registers, k is padded to a multiple of
+// 16 steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,7 @@ public:
   void padSteps();
 
 private:
-  /// Applies the maps and converts to the type of the panel. Lanes outside `mask` stay zero.
+  /// Applies the unary maps and converts to the type of the panel. Lanes outside `mask` stay zero.
   Value convert(Value value, Value mask);
   Value load(int64_t count, Value row, Value k, Value mask);
   Pointer element(Value row, Value k) {
@@ -290,7 +291,7 @@ void Packer::packElements(Value valid) {
 }
 
 /// Copies 32 values of k of each row at a time, which are 16 steps of a tile. Reads row by row, so
-/// that the hardware prefetches.
+/// that the hardware prefetcher follows.
 void Packer::packRowTilesAlongK(Value valid) {
   auto stepType = VectorType::get({lanes}, to.type);
   b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {

@@ -33,17 +33,18 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// The same sizes with tile registers, whose products need more bytes per cycle. The panel of rhs
-/// stays in the L1 cache, and the block of lhs in half of an L2 cache of 2 MiB.
+/// Size of a block of lhs and of a panel of rhs with tile registers, whose products need more bytes
+/// per cycle. The panel stays in the L1 cache, and the block in half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
-/// With tile registers, bytes of the panels of rhs that are packed together. The tiles of one row
-/// are finished one after another, so that epilogues read and write whole lines.
+/// With tile registers, size of all panels of rhs that are packed together, in bytes. The tiles of
+/// one row are finished one after another, so that epilogues read and write whole lines.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
 /// The micro-kernels of a panel of rhs prefetch the next panel if the number of panels of rows is
-/// within these limits. Fewer micro-kernels have no time for the prefetches; with more of them,
-/// reading rhs costs little. An rhs smaller than rhsInMemoryBytes is in a cache anyway.
+/// within these limits. Fewer micro-kernels have no time for the prefetches; with more
+/// micro-kernels, reading rhs costs little. An rhs smaller than rhsInMemoryBytes is in a cache
+/// anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
@@ -88,13 +89,13 @@ static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTa
   return success();
 }
 
-/// Returns true if `tile` consecutive indices of a role never cross a border of its innermost
-/// digit.
+/// Returns true if no tile of `tile` consecutive indices over `digits` crosses a border of the
+/// innermost digit.
 static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
 }
 
-/// Returns the number of rows (or columns) including padding, over all digits of the role.
+/// Returns the number of rows (or columns) over all of `digits`, including padding.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
   return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)
@@ -203,8 +204,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
     kept = plan.mc / plan.mr * (plan.nc / plan.nr);
   }
-  // Every worker packs the whole operand that is not distributed. That is the smaller operand,
-  // unless the larger one has too few units.
+  // Distributes the larger operand, unless it has too few units. Every worker packs the whole other
+  // operand.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Types, register tile, cache blocks and scratch of one contraction kernel. All numbers of the
+// Types, register tile, cache blocks and scratch of one contraction kernel. All sizes in the
 // generated code are decided here.
 //
 //===----------------------------------------------------------------------===//
@@ -22,7 +22,7 @@ namespace mlir::fsdp::gemm {
 enum class Arithmetic {
   Fma,       ///< one fused multiply-add per k
   Bf16Dot,   ///< vdpbf16ps on pairs of k; adds the odd k first
-  Bf16Pairs, ///< order of Bf16Dot with fused multiply-adds on widened values
+  Bf16Pairs, ///< fused multiply-adds on widened values in the order of Bf16Dot
   Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 k (Cpu/Amx)
 };
 
@@ -81,7 +81,7 @@ struct Plan {
   int64_t panelSize(int64_t width) const {
     return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
   }
-  /// Returns the number of panels that one vector of rows fills. The last one may be beyond the
+  /// Returns the number of panels that one vector of rows fills. The last panel may be beyond the
   /// matrix.
   int64_t panelsPerVector(int64_t width) const {
     return width < lanes && 4 * width >= lanes && lanes % width == 0 ? lanes / width : 1;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The epilogue of a tile reads and writes a few columns of many rows. Their lines are not in the
-// caches and are prefetched before the tile's last product. The hardware does not predict them,
-// because the columns of one row are only one or two lines.
+// The epilogue of a tile reads and writes a few columns of many rows. The lines of these elements
+// are not in the caches and are prefetched before the tile's last product. The hardware does not
+// predict these lines, because the columns of one row are only one or two lines.
 //
 // If there are few rows, a panel of rhs is used only a few times, and reading it from memory takes
 // a large part of the time. Therefore each micro-kernel of a panel prefetches a part of the next
@@ -21,8 +21,8 @@
 //
 // Each iteration of the micro-kernel's loop issues one prefetch. If there are fewer lines than
 // iterations, lines are prefetched more than once, which costs instructions but no memory traffic.
-// After the last panel the prefetches go beyond it. Their addresses may be outside the buffer,
-// because a prefetch never fails.
+// After the last panel the prefetched addresses may be outside the buffer, because a prefetch never
+// fails.
 //
 //===----------------------------------------------------------------------===//
 

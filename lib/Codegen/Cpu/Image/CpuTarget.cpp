@@ -56,8 +56,8 @@ static constexpr Feature level4[] = {{"avx512f", "avx512f"},
 static constexpr Feature dotBf16 = {"avx512bf16", "avx512_bf16"};
 static constexpr Feature tileBf16[] = {{"amx-tile", "amx_tile"}, {"amx-bf16", "amx_bf16"}};
 
-/// Returns the target on which tests check AMX kernels without AMX. Products are loops on vectors
-/// of 512 bits, which LLVM splits.
+/// Returns the target with which tests check AMX kernels on CPUs without AMX. Products are loops on
+/// vectors of 512 bits, which LLVM splits.
 static CpuTarget getTileLoops() {
   CpuTarget target;
   target.cpu = target.tune = "x86-64-v3";

@@ -7,7 +7,7 @@
 // Compiles one kernel: translates the LLVM dialect to LLVM IR, adds a wrapper with the ABI of
 // docs/explanation/pipeline.md §7 around each phase, optimises, and emits machine code.
 //
-//   void k(ptr bindings, i64 begin, i64 end, ptr workspace) {
+//   @k(ptr bindings, i64 begin, i64 end, ptr workspace) {
 //     call @k.body(bindings[0], bindings[1], ..., begin, end, workspace)   ; inlined
 //   }
 //   @k.launch = constant [n x i64] [...]            ; fsdprt/launch_record.h
@@ -65,7 +65,8 @@ static void addWrapper(llvm::Module &module, StringRef symbol) {
   b.CreateRetVoid();
 }
 
-/// Adds the object that says for which launch a phase is compiled.
+/// Adds the launch record of a phase, a constant that describes the launch the phase is compiled
+/// for.
 static void addLaunchRecord(llvm::Module &module, const KernelInfo &info, const PhaseInfo &phase) {
   SmallVector<int64_t> words = {
       /*records=*/1,    phase.extent,
@@ -95,7 +96,8 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target)
 
 FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                                    bool optimised) {
-  // Removes this project's argument attributes, because the translation would warn about them.
+  // Removes this project's argument attributes, because the translation would warn about these
+  // attributes.
   module.walk([](FunctionOpInterface function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (NamedAttribute mark : SmallVector<NamedAttribute>(function.getArgAttrs(i)))

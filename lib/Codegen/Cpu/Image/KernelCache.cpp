@@ -14,9 +14,9 @@
 //                       {"key": "4f1c…", "phases": .., "shared": .., "worker": ..} │ newline │
 //                       ELF object
 //
-//  1. Read the file. These count as a missing file: a wrong hash, a file of another key under this
-//     name, a symbolic link, and a file that another user than root owns or can write.
-//  2. Otherwise compile, write a temporary file and rename it. If two compilers do so at
+//  1. Read the file. A file counts as missing if its hash is wrong, if it has another key, if it is
+//     a symbolic link, or if another user than this one and root owns it or can write it.
+//  2. If it is missing, compile, write a temporary file and rename it. If two compilers do this at
 //     once, both write the same bytes.
 //  3. At the end, LLVM's pruning deletes files that were not used for a week, and the least
 //     recently used ones above 4 GiB.
@@ -81,7 +81,7 @@ static StringRef findBuildId(const dl_phdr_info &object) {
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);
-  // The operating system provides the vDSO.
+  // Skips the vDSO, because the operating system provides it.
   if (path.contains("vdso"))
     return 0;
   text += "\n";
@@ -153,11 +153,12 @@ static std::string getHash(StringRef bytes) {
   return digits;
 }
 
-/// Returns the content of a file that only this user or root can have written; null if there is no
-/// such file. Sets `isForeign` if there is another.
+/// Returns the content of a file that only this user or root can have written, otherwise null. Sets
+/// `isForeign` if there is a file of another origin.
 static std::unique_ptr<llvm::MemoryBuffer> readOwnFile(const std::string &path, bool &isForeign) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  isForeign = file < 0 && errno == ELOOP; // a symbolic link
+  // A symbolic link counts as foreign.
+  isForeign = file < 0 && errno == ELOOP;
   if (file < 0)
     return nullptr;
   struct stat status;
@@ -174,7 +175,8 @@ static std::unique_ptr<llvm::MemoryBuffer> readOwnFile(const std::string &path, 
   return content;
 }
 
-/// Reads what is stored beside the code. Returns false if the text is of another key or malformed.
+/// Reads the JSON text of a file into `info`. Returns false if the text has another key or is
+/// malformed.
 static bool readFacts(StringRef text, StringRef key, KernelInfo &info) {
   JsonProblem problem;
   std::optional<JsonValue> facts = parseJson(text, problem);

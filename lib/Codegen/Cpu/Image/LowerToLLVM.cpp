@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Last steps of all kernels. Phase functions become functions of the LLVM dialect with one pointer
-// per memref. They use memref, scf, vector, affine, linalg on buffers, arith and math. No library
-// function is called, and no flag allows a floating-point operation to change its result.
+// The last steps of all kernels: lowers phase functions to the LLVM dialect, with one pointer per
+// memref. Phase functions use memref, scf, vector, affine, linalg on buffers, arith and math. No
+// library function is called, and no flag allows a floating-point operation to change its result.
 //
 //===----------------------------------------------------------------------===//
 

@@ -39,7 +39,7 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
   }
 }
 
-/// Emits the positions [begin, end) of a flat extent; begin is a multiple of the tile. A loop
+/// Emits the positions [begin, end) of a flat extent; `begin` is a multiple of the tile. A loop
 /// computes whole vectors. The worker whose range ends at `size` computes the remaining positions.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
                             function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {

@@ -64,7 +64,7 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   if (!phases.empty())
     symbol += "." + std::to_string(phases.size());
   else
-    // finish() gives the kernel's name to the first phase.
+    // finish() later gives the kernel's name to the first phase.
     symbol += ".0";
   phase.function = createPhase(builder, kernel, symbol, extent, tile, /*shared=*/true);
   phase.extent = extent;

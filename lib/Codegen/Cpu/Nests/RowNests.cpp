@@ -10,11 +10,11 @@
 //     for k: y[row, 64 k + lane] = x[row, ..] - s / n         group 2: maps
 //
 // Steps over the same columns that do not read one another form a group. A group takes one pass
-// over the row. A reduction has 64 virtual lanes, whatever the size of registers; a shorter row has
-// the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then lanes l and l
-// + 32 are added, then l and l + 16, and so on. The last addition combines the initial value with
-// the result. If the row length is not a multiple of 64, its last elements form vectors whose sizes
-// are powers of two. These vectors are added to lanes 0, 1, ...
+// over the row. Whatever the size of registers, a reduction has 64 virtual lanes, or for a shorter
+// row the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then lanes l
+// and l + 32 are added, then l and l + 16, and so on. The last addition combines the initial value
+// with the result. If the row length is not a multiple of 64, its last elements form vectors whose
+// sizes are powers of two. The vectors of last elements are added to lanes 0, 1, ...
 //
 // Columns are flattened into one loop if consecutive positions of the loop are consecutive in
 // memory. Otherwise the innermost dimension is the vector loop.
@@ -117,7 +117,7 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
 }
 
 /// Chooses between a flat loop and nested loops, and the splits of the inner loop. Emits the body
-/// once for each choice.
+/// on trial for each choice.
 NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Step *> members,
                                                 ArrayRef<AffineExpr> rowIndices,
                                                 ArrayRef<int64_t> shape, Evaluator &at) {

@@ -14,7 +14,7 @@
 // RowNests.cpp and has the same bits. Values between steps stay in registers. Results are stored
 // after all values have been computed.
 //
-// This form is used if a trial shows that no load is a gather.
+// Lanes extend across rows only if a trial shows that no load is a gather.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,8 +90,8 @@ bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows)
     if (!shape || step.kind == StepKind::ColumnReduction)
       return false;
     int64_t columns = ShapedType::getNumElements(*shape);
-    // Reductions must have one loop: with several loops the virtual lanes are those of the
-    // innermost.
+    // A reduction must have a single loop, because RowNests.cpp uses virtual lanes only for the
+    // innermost of several loops.
     if (columns > 8 || !llvm::isPowerOf2_64(columns) || (step.isReduction() && shape->size() != 1))
       return false;
     any |= columns > 1;

@@ -12,9 +12,9 @@
 //
 //   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
 //
-// The first form is one instruction shorter. It rounds c · max(s), which affects exp2, but is
-// correct for scores up to 2^30. Maxima are over the whole row, which four lanes hold. Sums are
-// over a lane's own columns until the end. While a row has no key, m' is -inf, and exp2 uses 0
+// The first form needs one instruction less. The rounding of c · max(s) affects exp2, but results
+// are correct for scores up to 2^30. Maxima are over the whole row, which four lanes hold. Until
+// the end, each lane sums only its own columns. While a row has no key, m' is -inf and exp2 uses 0
 // instead of m', so that all values stay 0.
 //
 //===----------------------------------------------------------------------===//

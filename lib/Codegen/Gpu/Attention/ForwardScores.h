@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Softmax of the forward pass on the accumulator of Q · Kᵀ as a lane holds it. All chips whose
+// Softmax of the forward pass on a lane's elements of the accumulator of Q · Kᵀ. All chips whose
 // accumulators have the layout of mma (see Fragment.h) share this class.
 //
 //===----------------------------------------------------------------------===//
@@ -22,14 +22,14 @@ public:
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax();
-  /// `sum` holds sums over this lane's columns.
+  /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax(),
+  /// and `sum` holds sums over this lane's columns.
   struct State {
     SmallVector<Value> max, sum;
   };
   State start();
   int64_t rowsOfLane() const { return layout.rowsOfLane(); }
-  /// Sets the lane's first row. Its other rows follow at distances of 8.
+  /// Sets the lane's first row. The lane's other rows follow at distances of 8.
   void placeRows(Value first);
   SmallVector<Value> rowNumbers() const;
 
@@ -43,11 +43,11 @@ public:
   /// by `correction`, row by row.
   tile::Fragment softmax(const tile::Fragment &s, State &state,
                          SmallVector<Value> &correction) const;
-  /// Returns P · weight_mod. P = 0 stays 0, because a factor may be any value (NaN, infinity) where
-  /// the mask is false.
+  /// Returns P · weight_mod. Where P is 0, the result is 0 even if the factor is NaN or infinity,
+  /// which it may be where the mask is false.
   tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
-  /// Returns a factor for each row of O, which is 0 for rows without keys. Stores log-sum-exps to
-  /// `lse` unless its base is null.
+  /// Returns the factor of each row of O, which is 0 for rows without keys. Stores log-sum-exps to
+  /// `lse` unless the base of `lse` is null.
   SmallVector<Value> finish(const State &state, const Pointer &lse) const;
 
   FragmentFunction score, mask, weight;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernels of dK and dV on all chips share this class. A block of threads owns a block of keys
-// of one kv head and visits the query heads that share it. A warp owns 16 rows of the block, as in
-// the accumulators of mma and wgmma.
+// of one kv head and visits the query heads that share this kv head. A warp owns 16 rows of the
+// block, as in the accumulators of mma and wgmma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace mlir::fsdp::attention {
 class KeyScores {
 public:
   /// Creates the scores of blocks of `blockKeys` keys and `blockQueries` queries. `layout` is the
-  /// layout of a warp's scores for all or some of the queries. With `wantsK`, emit() computes dS.
-  /// With `wantsQ`, dS is also read across keys, so that it must be 0 for keys that do not exist.
+  /// layout of a warp's scores for all or some queries of a block. With `wantsK`, emit() computes
+  /// dS. With `wantsQ`, dS is 0 for keys that do not exist, because dS is also read across keys.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
             tile::Layout layout, bool wantsK, bool wantsQ);
 
@@ -29,7 +29,7 @@ public:
   const tile::Layout layout;
   Value firstKey, kvHead, batch;
   Head head;
-  SmallVector<Value> numbers; ///< numbers of the lane's keys
+  SmallVector<Value> numbers; ///< row numbers of the lane's keys in the tensor
   std::optional<ScoreGradients> functions;
   std::optional<BlockSequence> blocks;
 
@@ -41,28 +41,33 @@ public:
   /// Returns true if some block of queries may be free of masked elements.
   bool isEverFree() const;
 
-  /// Sets the block of keys: block `block` of kv head `number` (over all batches).
+  /// Selects block `block` of the keys of kv head `number`, counted over all batches.
   void placeBlock(Value number, Value block);
-  /// Traverses blocks of queries backwards if `backwards` is true; null: never.
+  /// Makes blocks of queries run backwards if `backwards` is true. Null means forwards.
   void setDirection(Value backwards) { this->backwards = backwards; }
   Value isBackwards() const { return backwards; }
-  /// Sets the keys of this lane in warp `warp` of the block.
+  /// Selects the keys of this lane in warp `warp` of the block.
   void placeLane(Value warp);
-  /// Sets the query head to number `group` of the heads that share the keys.
+  /// Selects query head `group` of the heads that share the keys.
   void placeHead(Value group);
-  /// Returns the blocks of queries that meet the block of keys at `firstKey`.
+  /// Returns the blocks of queries that have unmasked elements with the block of keys at
+  /// `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
-  /// Returns the number of block `turn` of the queries of the head.
+  /// Returns the number of the block of queries that the head visits in turn `turn`.
   Value blockAt(Value turn);
-  /// Returns the number of the query head over all batches, 64 bits.
+  /// Returns the 64-bit number of the query head, counted over all batches.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
-  /// Returns lse or δ of a query by its column, counted from the lane's first column.
+  /// Callback that returns lse or δ of a query, given its column relative to the lane's first one.
   using Norm = function_ref<Value(int64_t)>;
   /// Returns (f·P)ᵀ, then dSᵀ, then the updated sums `columns`, for a tile whose first query is
   /// `firstRow`. `dp` is empty if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
+  /// For plain scores, return Pᵀ, and dSᵀ from Pᵀ, of such a tile.
+  SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
+  SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);
+  bool arePlain() const { return functions->isPlain(); }
   /// Sums of the contributions of each of the lane's keys to captured tensors: initial values,
   /// number of sums, and code that stores them to scratch.
   SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
@@ -70,13 +75,13 @@ public:
   void storeColumns(ArrayRef<Value> columns);
 
 private:
-  Query queryAt(Value firstRow, int64_t at, Norm lse, Norm delta, bool masked);
+  Query queryAt(Value firstRow, int64_t at, Value lse, Value delta, bool masked);
 
   GpuBuilder &b;
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  SmallVector<const Sm80Contribution *> perColumn; ///< contributions by key; empty without dS
+  SmallVector<const Sm80Contribution *> perColumn; ///< contributions per key; empty without dS
   SmallVector<TileRange> ranges;
   bool checksKeys;
   Value backwards;

@@ -58,8 +58,8 @@ public:
                    ValueRange captures, const Head &head);
 
   bool empty() const { return function.empty(); }
-  /// Return the values that depend only on this row or column, given by its number in the tensor
-  /// (i32).
+  /// Return the values that depend only on a row or a column, given by its i32 number in the
+  /// tensor.
   Values ofRow(Value row) const;
   Values ofColumn(Value column) const;
   /// Returns the result for an element. `scores` are the leading arguments of the region.

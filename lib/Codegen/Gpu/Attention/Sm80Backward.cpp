@@ -24,7 +24,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-// Columns: warps, rowPieces, blockCols, blocksPerSm.
+// Each configuration lists warps, rowPieces, blockCols and blocksPerSm.
 static const Sm80Row queries16[] = {
     {64, {4, 1, 64, 2}}, {128, {8, 1, 64, 1}}, {256, {4, 1, 32, 1}}};
 static const Sm80Row queries32[] = {
@@ -77,7 +77,7 @@ std::optional<Sm80Backward> attention::chooseBackward(const Shape &shape, Type e
   };
   if (!queries)
     return std::nullopt;
-  Sm80Backward plan{*queries, {}, {}, {}};
+  Sm80Backward plan{*queries, {}, {}, {}, {}};
   if (auto both = keys(true, true)) {
     plan.keys = {*both};
   } else {

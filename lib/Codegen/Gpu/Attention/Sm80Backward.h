@@ -14,30 +14,32 @@
 namespace mlir::fsdp::attention {
 
 /// Tiling of dK and dV with wgmma. `groups` warpgroups own 64 keys each, and one more warpgroup
-/// copies. They visit blocks of `blockQueries` queries.
+/// copies. All warpgroups visit blocks of `blockQueries` queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
-  int64_t tileQueries; ///< number of queries whose scores are in registers at once: 64 or all
+  int64_t tileQueries; ///< queries whose scores are in registers at once: 64 or blockQueries
   bool addsToQ;        ///< true if the kernel also computes the sums of dQ
 
   int64_t blockKeys() const { return 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }
 };
 
-/// Kernels of the backward pass and offsets in their shared scratch, in units of f32. `lse` and
-/// `delta` have one f32 per query of all heads.
+/// Kernels of the backward pass and offsets in their shared scratch, in units of f32. `lse`, which
+/// is multiplied by log2(e), and `delta` have one f32 per query of all heads.
 struct Sm80Backward {
   Sm80Config queries;                   ///< configuration with queries as rows
   SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or one each
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
+  QueryOrder queryOrder;                ///< of the blocks of `queries`
   KeyOrder order;                       ///< of the blocks of keysOfGroups
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// With keysOfGroups->addsToQ: an i32 count of additions per block of queries, and sums of dQ.
+  /// Scratch if keysOfGroups adds to dQ: an i32 count of additions per block of queries, and sums
+  /// of dQ.
   int64_t added = 0, querySums = 0;
-  /// With several parts: per block of keys an i32 count of the parts that have added their sums,
-  /// and sums of dK and dV.
+  /// Scratch if query heads are divided into parts: for each block of keys, an i32 count of the
+  /// parts that have added their sums; sums of dK and dV.
   int64_t addedParts = 0, keySums = 0;
-  int64_t rowStride = 0; ///< distance between heads; at least the number of queries
+  int64_t rowStride = 0; ///< distance between heads, at least the number of queries
 
   void placeNorms(const Shape &shape, int64_t stride);
 };
@@ -49,9 +51,9 @@ Sm80Needs keyNeeds(const Sm80Config &config, const Shape &shape, Type element, b
 
 /// A query of a lane.
 struct Query {
-  Value number; ///< row in the tensor
-  Value exists; ///< null if it need not be checked
-  Value lse, delta;
+  Value number;     ///< row in the tensor
+  Value exists;     ///< null if it need not be checked
+  Value lse, delta; ///< lse: times log2(e)
   FragmentFunction::Values score, mask, weight, grad;
 };
 
@@ -68,14 +70,21 @@ public:
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Callback for the contributions of an element. Its arguments return values of score_grad, give
-  /// the position, and give the condition that keeps the element (or null).
+  /// Callback for the contributions of an element. The arguments are a function that returns values
+  /// of score_grad, the position, known values, and the condition that keeps the element (or null).
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// Returns weight_mod · P, and dS, for x = q · k and dp = dO · v. `masked` means that the pair
   /// may be masked for a reason other than a missing key.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
+
+  /// Returns true if dS is P · (dp - δ), so that P needs no dp.
+  bool isPlain() const { return score.empty() && weight.empty(); }
+  /// Returns P of a plain element.
+  Value weigh(Value x, const Query &query, const Key &key, bool masked) const {
+    return weightOf(x, query, key, kept(query, key, masked));
+  }
 
   FragmentFunction score, mask, weight, grad;
 
@@ -98,9 +107,9 @@ struct Sm80Problem {
 /// Emits dQ, and stores lse and δ of each query for the other kernels. With `tables`, only adds
 /// contributions to the tables of captured tensors.
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
-/// Emits dK, dV, or both, as `wantsK` and `wantsV` say.
+/// Emits dK if `wantsK`, and dV if `wantsV`.
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
-                      bool wantsK, bool wantsV);
+                      const KeyOrder &order, bool wantsK, bool wantsV);
 
 } // namespace mlir::fsdp::attention
 

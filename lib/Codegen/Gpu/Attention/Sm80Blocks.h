@@ -16,7 +16,7 @@ struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// Returns the number of block `turn` of the runs, in order; 0 if there are no runs.
+/// Returns the number of the block at position `turn` of all runs in order, or 0 without runs.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
 /// Emits begin, fullBegin, fullEnd and end of `range` for the rows or columns [first, last), as
 /// 32-bit block numbers.
@@ -24,7 +24,7 @@ std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range,
                                      const FragmentFunction &mask, const Head &head, Value first,
                                      Value last);
 
-/// The blocks of keys that a block of queries visits, or the reverse, in order.
+/// The sequence of blocks of keys that a block of queries visits, or the reverse.
 class BlockSequence {
 public:
   /// Creates the sequence for the rows or columns [first, last), which are 32-bit numbers.
@@ -32,7 +32,8 @@ public:
                 const Head &head, Value first, Value last);
 
   Value count; ///< number of blocks
-  /// Returns the number of block `turn` of the sequence.
+
+  /// Returns the number of the block at position `turn` of the sequence.
   Value at(Value turn) const;
   /// Returns true if the sequence contains `block`.
   Value contains(Value block) const;

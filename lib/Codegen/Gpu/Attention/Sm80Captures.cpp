@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The arguments that a contribution's indices depend on determine where it is summed:
+// The arguments that a contribution's indices depend on determine where the contribution is summed:
 //
 //   none, b, h       by each warp that has queries              one sum per warp
 //   q                along the row, by the same warps           one per head and query
 //   k                by the threads that have the key           one per head and key
 //   q and k          a second run computes the scores again and adds to a table
 //
-// Thousands of threads add to a table in unknown order. They add integers, whose sum does not
-// depend on the order: each value is multiplied by a power of two and rounded. The power is such
-// that the largest possible sum of one element fits 62 bits. It depends on the largest
-// contribution: the kernels compute the maximum of all contributions before anything is added. The
-// rounding error of a contribution is below 2^-(61 - log2(contributions)) of the largest one.
+// Thousands of threads add to a table in unknown order. The threads add integers, whose sum does
+// not depend on the order: each value is multiplied by a power of two and rounded. The power is
+// such that the largest possible sum of one element fits 62 bits. The power depends on the largest
+// contribution, which the kernels compute before anything is added. The rounding error of a
+// contribution is below 2^-(61 - log2(contributions)) of the largest one.
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]
@@ -136,7 +136,7 @@ void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value po
 }
 
 //===----------------------------------------------------------------------===//
-// Launches before and after these kernels
+// Launches before and after the backward kernels
 //===----------------------------------------------------------------------===//
 
 static Value indexOfThread(GpuBuilder &b, int64_t firstBlock) {
@@ -175,7 +175,7 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
              b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
 }
 
-/// Emits body(which, index) for each of `counts`. Each count has its own blocks of threads.
+/// Emits body(i, index) for all indices below counts[i], for each i in its own blocks of threads.
 static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts,
                        function_ref<void(size_t, Value)> body) {
   int64_t firstBlock = 0;

@@ -25,7 +25,7 @@ struct Sm80Gradient : CapturedFloat {
   int64_t contributions = 0; ///< maximum number of contributions to one element
 };
 
-/// Returns, for a value of the region of score_grad, the SSA value at an element.
+/// Maps a value of the region of score_grad to the SSA value that computes it for an element.
 using ValueAt = function_ref<Value(Value)>;
 
 /// Plans and emits the sums of contributions; see Sm80Captures.cpp.
@@ -38,11 +38,11 @@ public:
   /// Returns true if some contributions are added directly to a table.
   bool hasTables() const;
   int64_t scratchBytes() const { return end; }
-  /// Returns the contributions whose indices have this dependence.
+  /// Returns the contributions whose indices have the dependence `where`.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
-  /// The launches before and after the kernels of the backward pass. They have 256 threads per
-  /// block.
+  /// The launches before and after the kernels of the backward pass. These launches have 256
+  /// threads per block.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;
@@ -54,11 +54,11 @@ public:
   //===--- Inside the backward kernels ---------------------------------------===//
   /// Returns the contribution of an element, or 0 if `keep` is false. `keep` may be null (true).
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// storeSum() stores partial sum `index`. noteLargest() updates the largest magnitude with
-  /// `size`.
+  /// Store partial sum `index` (storeSum()), or update the largest magnitude with `size`
+  /// (noteLargest()).
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
-  /// Adds a value to the table at `position`, which has 32 or 64 bits.
+  /// Adds a value to the table's element at `position`, an integer of 32 or 64 bits.
   void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value) const;
 
 private:

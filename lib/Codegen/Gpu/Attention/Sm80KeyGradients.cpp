@@ -6,14 +6,14 @@
 //
 // The second kernel of the backward pass. A block of threads owns a block of keys of one kv head:
 //
-//   fetch K, V
+//   fetch K, V;
 //   for each query head that shares the kv head, in order
-//     fetch Q[0], dO[0], lse[0], δ[0]
-//     for each block i of queries that meets the keys
-//       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1]
-//       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: ScoreGradients.cpp
-//       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q
-//   scale · dK, dV
+//     fetch Q[0], dO[0], lse[0], δ[0];
+//     for each block i of queries that is not entirely masked
+//       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1];
+//       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: ScoreGradients.cpp;
+//       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q;
+//   scale · dK, dV;
 //
 // Keys are the rows of Pᵀ and dSᵀ, so both are in registers as the left factors of the later
 // products. If the sums of dK and dV do not fit the registers together, each has its own kernel.
@@ -32,10 +32,10 @@ using namespace mlir::fsdp::tile;
 namespace {
 class KeyGradients {
 public:
-  KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK,
-               bool wantsV)
-      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op),
-        kernel(problem.kernel), wantsK(wantsK), wantsV(wantsV),
+  KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
+               const KeyOrder &order, bool wantsK, bool wantsV)
+      : b(b), plan(problem.plan), config(config), order(order), shape(problem.shape),
+        op(problem.op), kernel(problem.kernel), wantsK(wantsK), wantsV(wantsV),
         scores(b, problem, config.blockRows(), config.blockCols,
                Layout::mmaSums(config.warpRows(), config.blockCols), wantsK, /*wantsQ=*/false),
         keyLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.dim))),
@@ -63,6 +63,7 @@ private:
   Sm80Tiles &b;
   const Sm80Backward &plan;
   const Sm80Config config;
+  const KeyOrder order;
   const Shape &shape;
   AttentionGradOp op;
   func::FuncOp kernel;
@@ -71,7 +72,7 @@ private:
   Layout keyLayout, valueLayout;
 
   GlobalRows qRows, doutRows, kRows, vRows;
-  Pointer lse, delta; ///< norms of the current head
+  Pointer lse, delta; ///< addresses of lse and δ of the current head
   SharedTile kTile, vTile, qTile, doutTile;
   Value lseTile, deltaTile;
 };
@@ -82,7 +83,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 void KeyGradients::placeUnit() {
-  scores.placeBlock(b.div(b.block(), scores.keyBlocks()), b.rem(b.block(), scores.keyBlocks()));
+  auto place = order.placeAt(b, b.block(), b.i32(0));
+  scores.placeBlock(place.kvHead, place.keyBlock);
   scores.placeLane(b.warp());
   kRows = slabOf(b, b.binding(op.getK()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols,
                  shape.dim);
@@ -261,6 +263,6 @@ void KeyGradients::emit() {
 }
 
 void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
-                                 bool wantsK, bool wantsV) {
-  KeyGradients(b, problem, config, wantsK, wantsV).emit();
+                                 const KeyOrder &order, bool wantsK, bool wantsV) {
+  KeyGradients(b, problem, config, order, wantsK, wantsV).emit();
 }

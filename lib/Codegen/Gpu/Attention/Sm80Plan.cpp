@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first row of a table that is wide enough for the head dimensions and fits by the
-// model of registers and shared memory. A thread of the forward pass needs these registers:
+// Chooses the first row of a table that is wide enough for the head dimensions and fits according
+// to a model of registers and shared memory. A thread of the forward pass needs these registers:
 //
 //   rowPieces · (blockCols / 2)     scores, then weights, in place
 //   rowPieces · (valueDim / 2)      O
@@ -24,7 +24,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-// Columns: warps, rowPieces, blockCols, blocksPerSm.
+// Each configuration lists warps, rowPieces, blockCols and blocksPerSm.
 static const Sm80Row forward16[] = {{64, {4, 2, 64, 2}},
                                     {96, {4, 2, 64, 1}},
                                     {128, {8, 1, 64, 1}},
@@ -58,7 +58,7 @@ std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Sh
     Sm80Config config = row.config;
     if (dim > row.dim || !passes(config))
       continue;
-    // With few rows or columns, no block may be half empty.
+    // Halves the block until at least half of its rows exist.
     while (config.rowPieces > 1 && rows <= config.blockRows() / 2)
       config.rowPieces /= 2;
     while (config.warps > 4 && rows <= config.blockRows() / 2)

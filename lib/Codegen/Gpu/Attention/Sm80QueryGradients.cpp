@@ -6,17 +6,17 @@
 //
 // The first kernel of the backward pass. A block of threads owns a block of queries of one head:
 //
-//   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch
-//   fetch Q, dO, K[0], V[0]
+//   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch;
+//   fetch Q, dO, K[0], V[0];
 //   for each block i of keys that is not entirely masked
-//     wait; barrier; fetch K[i + 1], V[i + 1]
-//     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: ScoreGradients.cpp
-//     dQ += dS · K
-//   scale · dQ
+//     wait; barrier; fetch K[i + 1], V[i + 1];
+//     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: ScoreGradients.cpp;
+//     dQ += dS · K;
+//   scale · dQ;
 //
-// This kernel sums contributions to captured tensors whose indices do not depend on the key. Of
-// contributions whose indices depend on both query and key, it records the largest magnitude. The
-// same loop then runs again and adds them to tables (Sm80Captures.cpp).
+// This kernel sums contributions to captured tensors whose indices do not depend on the key. For
+// contributions whose indices depend on both query and key, it records only the largest magnitude.
+// A second run of the loop then adds these contributions to tables (Sm80Captures.cpp).
 //
 // Only one block of threads adds to a row of dQ, so the bits are reproducible. The cost is that S
 // and dP are computed twice, here and in Sm80KeyGradients.cpp: seven products instead of five.
@@ -60,7 +60,7 @@ private:
   };
   void contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
                   FragmentFunction::Values &values, Value keep);
-  /// Returns dS, followed by the sums.
+  /// Returns the registers of dS, followed by the updated `sums`.
   SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked,
                                 Sums sums);
   SmallVector<Value> processBlock(Value number, ValueRange state);
@@ -92,9 +92,9 @@ private:
 } // namespace
 
 void QueryGradients::placeUnit() {
-  int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
-  Value unit = b.block(), number = b.div(unit, rowBlocks), own = b.rem(number, shape.heads);
-  firstRow = b.mul(b.sub(b.i32(rowBlocks - 1), b.rem(unit, rowBlocks)), config.blockRows());
+  auto [number, rowBlock] = plan.queryOrder.tileAt(b, b.block(), b.i32(0));
+  Value own = b.rem(number, shape.heads);
+  firstRow = b.mul(rowBlock, config.blockRows());
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
   auto slab = [&](Value tensor, Value ownHead, int64_t heads, int64_t rows, int64_t cols) {
     return slabOf(b, b.binding(tensor), head.batch, ownHead, heads, rows, cols);
@@ -116,7 +116,7 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// Returns lse and δ of a query. The four lanes that hold its row compute them.
+/// Returns lse · log2(e) and δ of a query. The four lanes that hold its row compute them.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));
@@ -140,7 +140,8 @@ std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   }
   delta = b.overQuad(delta, [&](Value x, Value y) { return b.addf(x, y); });
   isEmpty = b.either(isEmpty, arith::XOrIOp::create(b, b.loc, exists, b.boolean(true)));
-  return {b.select(isEmpty, b.number(infinity), lse), b.select(exists, delta, b.number(0))};
+  return {b.select(isEmpty, b.number(infinity), b.mulf(lse, b.number(log2e))),
+          b.select(exists, delta, b.number(0))};
 }
 
 void QueryGradients::placeQueries() {
@@ -156,7 +157,7 @@ void QueryGradients::placeQueries() {
     queries.push_back(functions->query(existing, Value(), lse, delta));
     Value place = b.add(b.mul(number, plan.rowStride), b.to64(row));
     exist.push_back(exists);
-    // The first run has stored them.
+    // With `tables`, an earlier run has stored lse and δ.
     if (tables)
       continue;
     b.when(b.both(isFirst, b.isLower(row, plan.rowStride)), [&, lse = lse, delta = delta] {

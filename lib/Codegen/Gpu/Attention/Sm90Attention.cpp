@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Accumulators have the layout of mma, which is also that of stmatrix. stmatrix stores two groups
-// of 8 columns as four 8x8 matrices. Lane l provides the address of one row:
+// Accumulators have the layout of mma, in which stmatrix expects its operands. stmatrix stores two
+// groups of 8 columns as four 8x8 matrices. Lane l provides the address of one row:
 //
 //   matrix   0              1               2               3
 //   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16
 //   group    first          first           second          second         group l / 16
 //
-// The part of a row in one group is one of the eight 16-byte chunks of its panel. The swizzle
-// stores chunk c at chunk c ^ (row % 8), so that eight lanes address eight different chunks.
+// The 8 elements of a row in one group are one of the eight 16-byte chunks of the row's panel. The
+// swizzle stores chunk c at chunk c ^ (row % 8), so that eight lanes address eight different
+// chunks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,7 +113,7 @@ void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef
 }
 
 SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, Type element) {
-  // Two groups of 8 columns are a step of k = 16, without data movement.
+  // Two groups of 8 columns form the factor of a step of k = 16 without data movement.
   SmallVector<Value> words;
   for (size_t i = 0; i < fragment.registers.size(); i += 2)
     words.push_back(b.pack(fragment.registers[i], fragment.registers[i + 1], element));
@@ -123,9 +124,9 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Returns the registers of both roles. Initially all warpgroups of a block have equal shares of
-/// the 65536 registers, in multiples of 8. The consumers take the registers that the producer
-/// releases.
+/// Returns the registers per thread of both roles. Initially all warpgroups of a block have equal
+/// shares of the 65536 registers, in multiples of 8. The consumers take the registers that the
+/// producer releases.
 RoleRegisters attention::registersOfRoles(int64_t groups) {
   switch (groups) {
   case 2:

@@ -32,27 +32,28 @@ inline int64_t tileBytes(int64_t rows, int64_t cols) {
   return panelsOf(cols) * rows * Sm90Builder::panelBytes;
 }
 
-/// Returns true if tensor maps can copy rows of this type. That requires 16-bit elements and a head
-/// dimension that is a multiple of 8.
+/// Returns true if tensor maps can copy rows of this type. Tensor maps require 16-bit elements and
+/// a head dimension that is a multiple of 8.
 bool hasTensorMap(RankedTensorType type);
 /// Returns the map of a [batch, heads, rows, cols] tensor as [batch · heads, rows, cols].
 /// Boxes are panels of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the map of the argument in which the kernel returns `result`, or nothing without one.
+/// Returns the map of the argument in which the kernel returns `result`, or nothing if there is no
+/// such argument.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
-/// Starts to copy the rows of head `number` that begin at `firstRow` to `to`, in panels for `cols`
-/// columns. `barrier` counts tileBytes(). One thread calls this.
+/// Starts to copy rows of head `number`, from `firstRow` on, to `to`, in panels for `cols` columns.
+/// `barrier` counts tileBytes() bytes. One thread runs this code.
 void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Value number,
               int64_t cols, Value barrier);
-/// Starts to store panels of shared memory to rows of a head. One thread calls this.
+/// Starts to store panels of shared memory to rows of a head. One thread runs this code.
 void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number,
                int64_t cols);
 /// Stores a fragment of 16 rows, times their factors, to the tile at `to`. The first row is a
-/// multiple of 8. All threads of a warp call this.
+/// multiple of 8. All threads of a warp run this code.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors,
                    Type element, const PanelTile &to);
-/// Stores words in the form that toFactor() returns.
+/// Stores words that toFactor() has returned.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
                 const PanelTile &to);
 /// Converts P or dS to the left factor of a product: the words of each step of k, in registers.
@@ -67,7 +68,8 @@ struct RoleRegisters {
   int64_t producer, consumer;
 };
 RoleRegisters registersOfRoles(int64_t groups);
-/// Emit the changes of registers for a block with one producer and `groups` consumer warpgroups.
+/// Emit the release of the producer's registers (giveRegisters()), and the growth of each of
+/// `groups` consumer warpgroups by these registers (takeRegisters()).
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 
@@ -76,7 +78,7 @@ void takeRegisters(Sm90Builder &b, int64_t groups);
 //===----------------------------------------------------------------------===//
 
 /// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
-/// copies. They visit blocks of `blockCols` keys.
+/// copies. All warpgroups visit blocks of `blockCols` keys.
 struct Sm90Config {
   int64_t groups, blockCols;
   bool inTurns = false;   ///< warpgroups start products one after another

@@ -8,13 +8,13 @@
 //   2. dK and dV, and the sums of dQ in scratch         Sm90KeyGradients.cpp
 //   3. dQ from its sums                                 Sm90QuerySums.cpp
 //
-// If Sm80QueryGradients.cpp computes dQ, only its kernel and that of step 2 are launched. A
-// consumer thread needs these registers:
+// If Sm80QueryGradients.cpp computes dQ, only the kernels of that file and of step 2 are launched.
+// A consumer thread needs these registers:
 //
 //   (dim + valueDim) / 2         sums of dK and dV
-//   tileQueries                  S and dP; in addition, for all other queries of the block,
-//   .. / 2                       P and dS in 16 bits; or, if that is more,
-//   blockQueries / 2 + 32        P and dS of all queries, and dQ
+//   tileQueries                  S and dP of the queries of a tile; in addition
+//   .. / 2                       P and dS in 16 bits of the block's other queries; or, if more,
+//   blockQueries / 2 + 32        P and dS in 16 bits of all queries, and dQ
 //   tileQueries / 8              lse and δ
 //   24                           addresses, counters, values of score functions
 //   8                            with masks: bounds of unmasked blocks, existing rows and keys
@@ -47,7 +47,8 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
   queries = values + tileBytes(config.blockKeys(), shape.valueDim);
   douts = queries + stages * queryBytes;
   gradients = douts + stages * doutBytes;
-  sums = gradients + (config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0);
+  gradientBytes = config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0;
+  sums = gradients + stages * gradientBytes;
   lse = sums + (config.addsToQ ? QuerySums(config, shape).floats() * 4 : 0);
   delta = lse + stages * normsBytes;
   barriers = delta + stages * normsBytes;
@@ -83,7 +84,7 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
       if (!hasFunctions)
         configs.push_back({2, 128, 128, /*addsToQ=*/true});
       configs.push_back({2, 128, 64, /*addsToQ=*/true});
-      // Each warpgroup has a panel of columns of dQ.
+      // With 64 queries per block, each warpgroup computes one panel of columns of dQ.
     } else {
       configs.push_back({2, 64, 64, /*addsToQ=*/true});
     }

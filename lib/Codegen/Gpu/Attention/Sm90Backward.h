@@ -25,10 +25,11 @@ namespace mlir::fsdp::attention {
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
 /// Returns the estimated registers of a consumer thread, and the bytes of shared memory.
 Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
-/// Sets the scratch offsets of `plan`, which has keysOfGroups and their order.
+/// Sets the scratch offsets of `plan`, whose keysOfGroups and order are set.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 
-/// Emits the entry of dK and dV, and its launch. With config.addsToQ the entry also sums dQ.
+/// Emits the entry that computes dK and dV, and the launch of the entry. With config.addsToQ the
+/// entry also sums dQ.
 void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
                    ModuleOp entries, GpuKernel &info);
 
@@ -47,9 +48,9 @@ int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 /// Returns `dim`, a head dimension, rounded up to a multiple of 16.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
 
-/// Layout of the sums of dQ for a block of queries. Each consumer warpgroup owns 64 rows: a panel
-/// of columns if there are 64 queries, half of the rows if there are 128. The order in memory
-/// follows the threads, with four sums at a time: thread t has those at 4 · t, in steps of 512.
+/// Layout of the sums of dQ for a block of queries. Each consumer warpgroup owns 64 rows: with 64
+/// queries all rows of one panel of columns, with 128 queries half of the rows. In memory, the
+/// order follows the threads: thread t has four sums at 4 · t and the next four 512 elements later.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
       : byColumns(config.blockQueries == Sm90Builder::groupRows),
@@ -65,7 +66,7 @@ struct QuerySums {
 /// Offsets in shared memory, in bytes.
 struct Sm90KeyPlaces {
   static constexpr int64_t stages = 2, normBytes = 4;
-  /// mbarriers: one of each kind, or one per stage.
+  /// mbarriers, of which each kind has one, or one per stage.
   enum Barrier {
     KeysFull = 0,
     QueriesFull = 1,
@@ -80,7 +81,7 @@ struct Sm90KeyPlaces {
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
-  int64_t queryBytes, doutBytes, normsBytes; ///< size of one stage
+  int64_t queryBytes, doutBytes, normsBytes, gradientBytes; ///< size of one stage
   int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
@@ -101,7 +102,7 @@ protected:
   struct Stage {
     Value index, parity;
   };
-  /// Returns the stage of the block of queries that the block of threads visits as number `number`.
+  /// Returns the stage of the `number`-th block of queries that the block of threads visits.
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
   }
@@ -115,17 +116,17 @@ protected:
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
     return {b.shiftBytes(b.sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
-  /// Sets the place of turn `turn` of the block of threads with number `block`.
+  /// Sets the keys that block of threads `block` processes in turn `turn`.
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
-  /// carried values, which start as `first`. `unrolls`: without a loop, because a role with few
-  /// registers has none for its variables.
+  /// carried values, which start as `first`. With `unrolls` there is no loop, because a role with
+  /// few registers has no registers for the loop's variables.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
-  /// Emits body(head, carried) for each query head of the part, by its number in the group.
+  /// Emits body(head, carried) for each query head of the part; `head` is its number in the group.
   SmallVector<Value> forEachHead(ValueRange first,
                                  function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
-  /// Number of consuming threads, without and with the warp that adds to dQ.
+  /// Return the number of consuming threads, without and with the warp that adds to dQ.
   int64_t consumers() const { return config.groups * Sm90Builder::groupThreads; }
   int64_t withAdder() const { return consumers() + 32; }
 
@@ -139,13 +140,13 @@ protected:
   const Sm90KeyPlaces places;
   const QuerySums querySums;
   Value barriers; ///< address of the first barrier in memory
-  Value part;     ///< number of the part of the query heads, if there are several
+  Value part;     ///< number of the part of the query heads; null if there is one part
 };
 
 /// Emits the copies for the consumers. One thread runs them.
 void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores);
-/// Emits the additions of the consumers' dQ to its sums. One warp runs them.
+/// Emits the additions of the consumers' dQ to the sums of dQ in scratch. One warp runs them.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
 /// Emits the code of consumer warpgroup `group`.

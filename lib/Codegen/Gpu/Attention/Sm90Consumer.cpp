@@ -7,23 +7,24 @@
 // The product with a block of keys runs while the softmax of the previous block is computed:
 //
 //   for each block of queries
-//     S = Q · K[0]ᵀ;  P = softmax(S)
+//     S = Q · K[0]ᵀ;  P = softmax(S);
 //     for each further block i of keys
-//       start S = Q · K[i]ᵀ
-//       start O = O + P · V[i - 1]
+//       start S = Q · K[i]ᵀ;
+//       start O = O + P · V[i - 1];
 //       wait for S;  release K[i];  S' = softmax(S)         during the product of O
-//       wait for O;  release V[i - 1];  O = O · a;  P = S'
-//     O = O + P · V[last];  O / l through shared memory, lse
+//       wait for O;  release V[i - 1];  O = O · a;  P = S';
+//     O = O + P · V[last];  O / l through shared memory, lse;
 //
 // Warpgroups start products alternately (named barriers 1 and up), so that the softmax of one
 // warpgroup overlaps with the products of another. A warpgroup that has started its two products
 // signals the next warpgroup.
 //
 // Separate code for masked and unmasked blocks would need a branch between the start and the end of
-// a product. If the mask leaves blocks unmasked, only few blocks are partly masked. They come
-// first, in a loop of their own that includes the first block. In that loop no softmax overlaps
-// with the warpgroup's own products. The code of the score functions then exists twice instead of
-// three times. If the mask leaves no blocks unmasked, all blocks are treated as masked.
+// a product. Therefore the partly masked blocks come first, in a loop of their own that includes
+// the first block. If the mask leaves any block unmasked, only few blocks are partly masked. In
+// their loop no softmax overlaps with the warpgroup's own products, and the code of the score
+// functions exists twice instead of three times. If the mask leaves no blocks unmasked, all blocks
+// are treated as masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,8 +96,8 @@ Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
       outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))), group(group),
       warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
   // Hides that the address is constant. Otherwise ptxas computes the address in uniform registers
-  // at the point where one lane arrives. ptxas then treats the surrounding code as code of single
-  // lanes, too, and copies each descriptor before its use.
+  // where a single lane arrives at a barrier. ptxas then treats the surrounding code as code of
+  // single lanes, too, and copies each descriptor before its use.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }
@@ -162,7 +163,7 @@ void Consumer::endTurn() {
 // Blocks of keys
 //===----------------------------------------------------------------------===//
 
-/// Computes the weights of block `turn` from `sums`, its product Q · Kᵀ.
+/// Computes the weights of block `turn` from `sums`, the block's product Q · Kᵀ.
 Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
                              SmallVector<Value> &correction, bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
@@ -209,7 +210,7 @@ Consumer::State Consumer::processBlockAlone(Value turn, Value met, State state) 
   return state;
 }
 
-/// Processes the masked blocks, which come first, but at least one block.
+/// Processes the masked blocks, which come first. Processes at least one block.
 Consumer::State Consumer::beginMasked(Value met) {
   State state = start();
   state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
@@ -231,6 +232,9 @@ Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   sums = b.waitForSums(sums, 1);
   release(barrier(Sm90Places::KeysEmpty, stage));
   Fragment weights = weightsOf(sums, turn, state.rows, correction, masked);
+  // ptxas moves a wait for products up within its basic block, to before the exponentials. A second
+  // wait for values that have already come takes no time, and ends the block.
+  b.wait(barrier(Sm90Places::ValuesFull, before), before.parity);
   state.o.registers = b.waitForSums(state.o.registers);
   release(barrier(Sm90Places::ValuesEmpty, before));
   correct(state.o, correction);

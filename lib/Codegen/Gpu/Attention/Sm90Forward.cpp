@@ -7,7 +7,7 @@
 // Each multiprocessor has one block of threads, which visits blocks of queries. One warpgroup
 // copies (Sm90Producer.cpp). Two or three warpgroups with 64 rows each compute (Sm90Consumer.cpp).
 //
-// Sm90Orders.cpp chooses the order of the blocks of queries; Sm90Roles.cpp defines that of the
+// Sm90Orders.cpp chooses the order of the blocks of queries. Sm90Roles.cpp defines the order of the
 // blocks of keys.
 //
 //===----------------------------------------------------------------------===//
@@ -74,6 +74,7 @@ LogicalResult attention::lowerSm90Forward(func::FuncOp kernel, AttentionOp op,
   GpuLaunch launch{
       info.info.name, problem.order.blocks, config.threads(), problem.places.bytes(), {}};
   launch.copyThreads = Sm90Builder::groupThreads;
+  launch.cost = costOfForward(op, config, shape, problem.order, target);
   launch.maps = {mapOfHeads(kernel, op.getQ(), config.blockRows()),
                  mapOfHeads(kernel, op.getK(), config.blockCols),
                  mapOfHeads(kernel, op.getV(), config.blockCols)};

@@ -4,25 +4,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies. In scratch, lse and δ of each head
-// start at a multiple of a block of queries, so that copies are aligned and queries that do not
-// exist have lse = inf.
+// Emits the first warpgroup of the kernel of Sm90KeyGradients.cpp. Warp 0 copies. In scratch, lse
+// and δ of each head start at a multiple of a block of queries, so that copies are aligned and
+// queries that do not exist have lse = inf.
 //
 // Warp 1 adds the consumers' dQ from shared memory to the sums in a fixed order. For each block of
 // queries, a count in scratch holds the number of blocks of keys that have added. A block of keys
-// waits until all earlier blocks of keys have added. The first one stores instead of adding. The
-// number of earlier blocks follows from the ranges that each of them visits; each lane examines
-// every 32nd block.
+// waits until all earlier blocks of keys have added. The first block of keys stores instead of
+// adding. The number of earlier blocks follows from the ranges of queries that they visit; each
+// lane examines every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
-//   wait until count[block] = number of earlier blocks of keys
+//   wait until count[block] = number of earlier blocks of keys;
 //   sums[block] += the consumers' sums           (cp.reduce.async.bulk)
-//   when shared memory has been read: signal the consumers
-//   when the sums have been written: count[block] += 1
+//   when shared memory has been read: signal the consumers;
+//   when the sums have been written: count[block] += 1;
 //
-// Blocks of keys add in the order of the blocks of threads (BlockOrder.h): the last keys first, or,
-// in the second turn of a pair, the first keys. With a causal mask, each block of keys then starts
-// with queries to which its predecessor has just added, and all proceed at the same pace.
+// Blocks of keys add in the order of the blocks of threads (BlockOrder.h). This order begins at the
+// last keys of a head, except in the second round of a pair, which begins at the first keys. With a
+// causal mask, each block of keys then starts with queries to which its predecessor has just added,
+// and all blocks proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +61,8 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
              b.i32(places.normsBytes), barrier);
 }
 
-/// Copies block `turn` of the queries of a head. `number` counts the blocks of all heads.
+/// Copies block `turn` of the queries of a head. `number` is the number of the block, counted over
+/// all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
   Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),
@@ -82,7 +84,7 @@ void KeyProducer::copyBlock(Value turn, Value number) {
 }
 
 /// Copies the keys and values of the block. In a second turn, waits until the consumers have read
-/// those of the first one.
+/// the keys and values of the first turn.
 void KeyProducer::copyKeys() {
   Value full = barrier(Places::KeysFull),
         number = b.to32(b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead));
@@ -128,8 +130,8 @@ private:
 };
 } // namespace
 
-/// Returns the number of blocks of keys that add to a block of queries before this one: those of
-/// later keys, or of earlier ones in the second turn, that visit it.
+/// Returns how many blocks of keys add to block `block` of queries before this block of keys: the
+/// blocks of later keys, or of earlier keys in the second turn, that visit `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());
@@ -151,8 +153,8 @@ Value QueryAdder::addedBefore(Value block) {
 /// Adds this block's sums for block `turn` of the queries.
 void QueryAdder::add(Value turn) {
   Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
-  // The role has few registers: an index in 32 bits, that no optimisation turns into pointers of
-  // the loop.
+  // Uses an index in 32 bits that no optimisation turns into pointers carried by the loop, because
+  // the role has few registers.
   Value number = b.mul(b.to32(scores.headNumber()), plan.rowStride / config.blockQueries),
         index = b.to64(b.uniform(b.add(number, block)));
   Value count = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added)));

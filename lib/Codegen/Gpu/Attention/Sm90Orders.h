@@ -13,23 +13,24 @@
 
 namespace mlir::fsdp::attention {
 
-/// Attribute of a kernel that selects its order, for tuning and tests: "sections:4" (heads) or
-/// "pairs" forward; "single" or "pairs" backward, perhaps with heads or pairs together and parts of
-/// the query heads: "pairs:2/4".
+/// Attribute of a kernel that selects its order, for tuning and tests. Forward: "sections:4" (4
+/// heads together) or "pairs". Backward: "single" or "pairs", optionally with the number of heads
+/// or pairs together and of parts of the query heads, as in "pairs:2/4".
 inline constexpr StringLiteral attentionOrderAttr = "fsdp.attention_order";
 
-/// Returns the order of the blocks of queries that ends first on the chip, or the one that the
-/// kernel's attribute selects. Emits an error if that is not possible.
+/// Returns the order of the blocks of queries that ends first on the chip, or the order that the
+/// kernel's attribute selects. Emits an error if the attribute's order is not possible.
 FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, const Shape &shape,
                                       const GpuTarget &target);
-/// Returns the same for the blocks of keys.
+/// Returns the order of the blocks of keys, chosen like chooseSm90Order().
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 
-/// Returns the work of a kernel of keys, as the choice models it.
-KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape);
-/// Returns the clocks of the tiles of a head, by their row block.
-SmallVector<double> clocksOfTiles(AttentionOp op, const Sm90Config &config, const Shape &shape);
+/// Return the costs of the launches of the forward pass, and of dK and dV.
+GpuCost costOfForward(AttentionOp op, const Sm90Config &config, const Shape &shape,
+                      const QueryOrder &order, const GpuTarget &target);
+GpuCost costOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape,
+                   const KeyOrder &order, const GpuTarget &target);
 
 } // namespace mlir::fsdp::attention
 

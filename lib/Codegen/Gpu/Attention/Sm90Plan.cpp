@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first row of a table that is wide enough for the head dimensions and fits by the
-// model of registers and shared memory. A consumer thread needs these registers:
+// Chooses the first row of a table that is wide enough for the head dimensions and fits according
+// to a model of registers and shared memory. A consumer thread needs these registers:
 //
 //   blockCols / 2       scores of the block that is multiplied
 //   blockCols / 4       weights of the previous block
@@ -33,7 +33,7 @@ struct Row {
 };
 } // namespace
 
-// Columns: groups, blockCols, inTurns.
+// Each configuration lists groups, blockCols and inTurns.
 static const Row forward[] = {{64, {3, 128, true}},  {64, {2, 128, true}},   {128, {2, 176, true}},
                               {128, {2, 128, true}}, {192, {2, 112, false}}, {192, {2, 96, false}},
                               {256, {2, 80, false}}, {256, {2, 64, false}}};

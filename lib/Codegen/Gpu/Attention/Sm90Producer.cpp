@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 //   for each block of queries
-//     wait until Q's tile is empty; copy Q to it
+//     wait until Q's tile is empty; copy Q to it;
 //     for each block of keys
-//       wait until K's next buffer is empty; copy K to it
-//       wait until V's next buffer is empty; copy V to it
+//       wait until K's next buffer is empty; copy K to it;
+//       wait until V's next buffer is empty; copy V to it;
 //
 // K and V have separate rings, because scores are computed one block ahead of the sums. Elements
 // outside a tensor are copied as 0, and barriers count their bytes.

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Norms: eight lanes process a query. lse is inf for queries without keys and those that do
-// not exist; δ = Σ O·dO. The same launch clears the counts of additions.
+// Norms: eight lanes process a query. lse, times log2(e), is inf for queries without keys and those
+// that do not exist; δ = Σ O·dO. The same launch clears the counts of additions.
 //
-// dQ is the scale times the sums, converted to its type. QuerySums defines the layout of the sums.
-// If no block of keys has added to a block of queries, dQ is 0, because the sums are uninitialised.
+// dQ is the scale times the sums, converted to the type of dQ. QuerySums defines the layout of the
+// sums. If no block of keys has added to a block of queries, the sums are uninitialised, and dQ is
+// 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,7 @@ static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   return delta;
 }
 
-/// Clears the counts of parts that belong to query `number` of `queries`.
+/// Clears the counts of parts with the indices `number`, `number` + `queries`, and so on.
 static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, int64_t queries) {
   int64_t counts = plan.order.kvHeads * plan.order.keyBlocks;
   b.loop(number, b.constant(counts), queries, [&](Value count) {
@@ -76,8 +77,8 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
         lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))), lse,
-                 b.number(infinity));
+  lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))),
+                 b.mulf(lse, b.number(log2e)), b.number(infinity));
   delta = b.select(exists, delta, b.number(0));
   b.when(b.isEqual(b.rem(b.lane(), lanesOfQuery), 0), [&] {
     Pointer scratch = b.scratch(b.getF32Type());
@@ -113,7 +114,7 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   Value count =
       b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // With byColumns a thread reads the sums of all warpgroups, otherwise those of one warpgroup.
+  // With byColumns a thread reads the sums of all warpgroups, otherwise the sums of one warpgroup.
   int64_t parts = sums.byColumns ? sums.groups : 1;
   if (!sums.byColumns)
     first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));

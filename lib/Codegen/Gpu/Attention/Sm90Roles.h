@@ -20,15 +20,15 @@ namespace mlir::fsdp::attention {
 
 /// Returns the number of columns of O in products, a multiple of 16.
 inline int64_t paddedValueDim(const Shape &shape) { return llvm::alignTo(shape.valueDim, 16); }
-/// Returns the size of k of the products that compute scores.
+/// Returns the size along k of the products that compute scores.
 inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 16); }
 
 /// Offsets in shared memory, in bytes.
 class Sm90Places {
 public:
   static constexpr int64_t stages = 2;
-  /// mbarriers: one of each kind, or one per stage. A Full phase ends when the bytes have arrived,
-  /// and an Empty phase when all consumers have read them.
+  /// mbarriers, of which each kind has one, or one per stage. A Full phase ends when the bytes have
+  /// arrived, and an Empty phase when all consumers have read the bytes.
   enum Barrier {
     QueriesFull = 0,
     QueriesEmpty = 1,
@@ -52,8 +52,8 @@ struct Sm90Problem {
   const Shape &shape;
   mutable AttentionOp op;
   func::FuncOp kernel;
-  QueryOrder order; ///< of the blocks of queries
-  bool hasOutput;   ///< whether O is returned
+  QueryOrder order; ///< order of the blocks of queries
+  bool hasOutput;   ///< true if the kernel returns O
   SmallVector<TileRange> ranges;
   Sm90Places places;
 
@@ -77,7 +77,8 @@ public:
 
   Value count;       ///< at least 1: one block is processed even if all elements are masked
   Value maskedCount; ///< number of the blocks with masked elements
-  /// Returns the number of block `turn` of the sequence.
+
+  /// Returns the number of the block at position `turn` of the sequence.
   Value at(Value turn) const;
 
 private:
@@ -100,8 +101,9 @@ public:
         barriers(b.sharedAt(problem.places.barriers)) {}
 
 protected:
-  /// Emits body(tile, tiles before, blocks of keys before) for each tile of this block of threads.
-  /// The body returns the number of blocks of keys visited after it.
+  /// Emits body(tile, t, k) for each tile of this block of threads, where `t` tiles and `k` blocks
+  /// of keys have been visited before. The body returns the number of blocks visited after the
+  /// tile.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
   Value barrier(Sm90Places::Barrier which) {
     return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
@@ -112,7 +114,7 @@ protected:
   PanelTile queries() { return {b.sharedAt(problem.places.queries), config.blockRows()}; }
   PanelTile keys(const Stage &stage);
   PanelTile values(const Stage &stage);
-  /// Returns the stage of the block of keys that the block of threads visits as number `number`.
+  /// Returns the stage of the `number`-th block of keys that the block of threads visits.
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90Places::stages), b.rem(b.div(number, Sm90Places::stages), 2)};
   }

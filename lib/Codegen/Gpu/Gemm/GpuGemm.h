@@ -22,7 +22,7 @@ struct GpuConfig {
   int64_t stages;
   int64_t blocksPerSm;     ///< minimum number of blocks that must fit a multiprocessor
   bool warpgroups = false; ///< wgmma on tiles copied by tensor maps
-  int64_t cluster = 1;     ///< blocks (at consecutive row tiles) that share the tiles of rhs
+  int64_t cluster = 1;     ///< blocks of consecutive row tiles, which share the tiles of rhs
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }
@@ -40,19 +40,20 @@ struct GpuSide {
   int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< tile and its offset in a stage
 };
 
-/// The plan of a contraction kernel. All numbers of its code are decided here.
+/// The plan of a contraction kernel. All sizes in the kernel's code are decided here.
 struct GpuPlan {
+  std::string chip;
   Type element; ///< type of the factors in shared memory: bf16, f16 or f32
   GpuConfig config;
   GpuSide lhs, rhs;
   SmallVector<int> outer, kOuter;
   int kInner = -1;
-  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: tiles of k, over all its digits
+  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: number of tiles of k over all its digits
   int64_t multiprocessors = 1;
-  int64_t splits = 1;    ///< parts of k whose sums a second launch adds in order
+  int64_t splits = 1;    ///< number of parts of k, whose sums a second launch adds in order
   int64_t storeCols = 1; ///< contiguous elements of a result row that one thread computes
 
-  /// Numbers of tiles of the result. The tiles of the blocks of a cluster count as one.
+  /// Return tile sizes and numbers of tiles. The tiles of a cluster's blocks count as one tile.
   int64_t tileRows() const { return config.blockRows * config.cluster; }
   int64_t rowTiles() const { return llvm::divideCeil(lhs.size, tileRows()); }
   int64_t colTiles() const { return llvm::divideCeil(rhs.size, config.blockCols); }
@@ -69,9 +70,9 @@ struct GpuPlan {
   }
 };
 
-/// Number of columns of sums that a warpgroup stages in shared memory at a time, and the number of
-/// bytes for them. The bytes hold either f32 sums with padded rows, or two panels of results: one
-/// is stored while the other is written.
+/// Number of columns of sums that a warpgroup stages in shared memory at a time, distance between
+/// their rows, and size of the staging memory, in bytes. The memory holds either f32 sums with
+/// padded rows, or two panels of results: one panel is stored while the other is written.
 inline constexpr int64_t groupCols = 32, groupPitch = groupCols * 4 + 32, groupBytes = 2 * 64 * 128;
 static_assert(groupBytes >= 64 * groupPitch);
 /// Maximum number of copies per side and thread for which each copy has its own registers.
@@ -83,6 +84,10 @@ inline constexpr StringLiteral gemmTileAttr = "fsdp.gemm_tile";
 /// Returns the number of contiguous elements of a result row, at most storeCols and 16 bytes, that
 /// are aligned to their size in an operand.
 int64_t alignedColumns(const Problem &problem, const GpuPlan &plan, const Operand &operand);
+/// Returns the cost of a plan's launch, and of the launch that adds the sums of parts.
+GpuCost costOf(const Problem &problem, const GpuPlan &plan);
+GpuCost costOfPartSums(const Problem &problem, const GpuPlan &plan, int64_t blocks,
+                       int64_t threads);
 /// Estimates the registers per thread of a plan.
 int64_t estimateRegisters(const GpuPlan &plan);
 
@@ -109,7 +114,7 @@ void lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &p
 void lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
                    std::array<GpuTensorMap, 2> maps, ModuleOp entries, GpuKernel &info);
 
-/// Returns the reason why this contraction has no GPU kernel, or nothing if it has one.
+/// Returns the reason why this contraction has no GPU kernel, or nothing if there is a GPU kernel.
 std::optional<std::string> whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target);
 LogicalResult lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                            GpuKernel &info);

@@ -8,8 +8,8 @@
 // ops are loaded for several strips before the first strip is computed. Loads are as wide as their
 // alignment allows. A value shared by a whole strip is loaded once.
 //
-// If k is split, sums are stored in scratch as [part][outer][row][col]. They are added in the
-// order of the parts, so results are reproducible.
+// If k is split, sums are stored in scratch as [part][outer][row][col]. The parts are added in
+// order, so results are reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -116,7 +116,8 @@ GpuEpilogue::Row GpuEpilogue::applyMaps(const Operand &operand, Row row) {
   return row;
 }
 
-/// Loads zeros for a strip that does not exist, because another thread may write at its address.
+/// Loads zeros if the strip does not exist, because another thread may write at the strip's
+/// address.
 GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip,
                                            const Position &position) {
   if (!strip.exists || operand.access.binding < 0)
@@ -262,5 +263,7 @@ void gemm::addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPla
   b.enter(entries, kernel, symbol, 1, /*scratch=*/true);
   emitFinish(b, problem, plan, kernel);
   b.leave();
-  info.launches.push_back({symbol, blocks, threads, 0});
+  GpuLaunch launch{symbol, blocks, threads};
+  launch.cost = costOfPartSums(problem, plan, blocks, threads);
+  info.launches.push_back(std::move(launch));
 }

@@ -15,7 +15,7 @@ namespace mlir::fsdp::gemm {
 /// Contiguous elements of a result row that one thread computes.
 struct Strip {
   Value outer, row, col; ///< position of the first element
-  Value exists;          ///< null if the strip always exists
+  Value exists;          ///< condition that the strip exists; null if it always does
 };
 
 /// Accumulators of a block or warpgroup, staged in shared memory as f32, row by row.
@@ -45,7 +45,7 @@ public:
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
   /// Calls finish(), or, if k is split, stores the sums of the strips in scratch as part `split`.
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
-  /// Returns the sum of all parts, added in order.
+  /// Returns the sums of a strip over all parts of k, added in order.
   SmallVector<Value> collect(const Strip &strip);
 
 private:

@@ -54,7 +54,7 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
 //===----------------------------------------------------------------------===//
 
 /// Returns how many elements of the unit that begins at `first` are below `limit`. Without
-/// `inParts` the number is 0 or all.
+/// `inParts` the result is 0 or the size of the unit.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)
@@ -151,7 +151,7 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    // A row of k exists entirely or not at all.
+    // If rows are values of k, a row exists entirely or not at all.
     if (!side.alongK)
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;

@@ -10,8 +10,9 @@
 //   bytes of a row   s(r)
 //   32               r / 4 % 2
 //   64               r / 2 % 4
-//   128 and more     r % 8; 2 (r % 4) for elements that are read one by one, because a warp
-//                    then reads eight neighbours in each of four rows
+//   128 and more     r % 8, or 2 (r % 4) for elements that are read one by one
+//
+// A warp that reads elements one by one reads eight neighbours in each of four rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Returns true if elements of a side are read one by one. That holds for f32 if rows are values of
-/// k, because ldmatrix cannot be used.
+/// Returns true if elements of a side are read one by one. Elements of f32 are read one by one if
+/// rows are values of k, because ldmatrix cannot be used.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
@@ -40,7 +41,7 @@ public:
              const Operand &operand, Pointer binding)
       : b(b), problem(problem), plan(plan), side(side), operand(operand), binding(binding) {}
 
-  /// Sets the tile by its first row (or column) of the result and by the outer digits.
+  /// Selects the tile by its first row (or column) of the result and by the outer digits.
   void place(const Position &outer, Value first);
   /// Starts to copy tile `kBlock` of k to `target` with all threads.
   void fetch(Value target, Value kBlock);
@@ -50,8 +51,8 @@ private:
   struct Unit {
     Value target; ///< offset from the start of the tile, in bytes
     Value source; ///< offset in elements, without the terms of k
-    Value rows;   ///< number of its elements that exist; null if all exist
-    Value k;      ///< its first value of k within the tile
+    Value rows;   ///< number of the unit's elements that exist; null if all exist
+    Value k;      ///< first value of k of the unit within the tile
   };
   Unit makeUnit(int64_t number);
   Unit makeUnit(Value number);
@@ -75,7 +76,7 @@ private:
   Pointer binding;
   Position outer;
   Value first, common;
-  SmallVector<Unit> units; ///< precomputed if there are few
+  SmallVector<Unit> units; ///< the units of this thread, precomputed if there are few
 };
 
 } // namespace mlir::fsdp::gemm

@@ -19,7 +19,7 @@
 // over all multiprocessors. The attribute `fsdp.gemm_tile` of a kernel selects a tile instead:
 // "128x64".
 //
-// A thread has registers for its sums, for the factors before mma (twice as many if they are
+// A thread has registers for its sums, for the factors before mma (twice as many if the factors are
 // split), two words for each copy, and 48 for addresses and bounds.
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +37,7 @@ static const GpuConfig table16[] = {
     {64, 128, 32, 32, 64, 4, 2},  {64, 64, 32, 32, 32, 4, 3},   {32, 64, 32, 16, 32, 4, 4},
     {64, 32, 32, 32, 16, 4, 4},   {32, 32, 32, 16, 16, 4, 4},
 };
-/// For warpgroups of 64 rows each. The last column is the cluster size.
+/// Configurations for warpgroups of 64 rows each. The last column is the cluster size.
 static const GpuConfig tableGroups[] = {
     {128, 256, 64, 16, 256, 4, 1, true},    {128, 256, 64, 16, 256, 4, 1, true, 2},
     {128, 192, 64, 16, 192, 4, 1, true},    {128, 128, 64, 16, 128, 6, 1, true},
@@ -46,11 +46,11 @@ static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-/// Minimum number of tiles of k per part.
+/// Minimum number of tiles of k per part, if k is split.
 static constexpr int64_t minSplitBlocks = 8;
-/// Cycles of an additional launch, and of the time before and after the loop of a tile.
+/// Cycles of an additional launch, and cycles before and after the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// Per multiprocessor and cycle: multiply-adds, bytes loaded, and bytes stored.
+/// Multiply-adds, bytes loaded, and bytes stored per multiprocessor and cycle.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
@@ -127,7 +127,7 @@ static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand
                         chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
   side.async = operand.access.binding >= 0 && operand.access.maps.empty() &&
                operand.access.elementType == plan.element;
-  // Only cp.async copies a unit in part, and only if the side has a single digit.
+  // Only cp.async can copy a part of a unit, and only if the side has a single digit.
   auto straddles = [&](int64_t unit) {
     return size % unit &&
            (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1));
@@ -221,7 +221,7 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
       if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
-          // Warpgroups need parts of equal size.
+          // Warpgroups need parts of k of equal size.
           (config.warpgroups && plan.kBlocks % splits))
         continue;
       double cycles = estimateCycles(plan, target);
@@ -255,6 +255,7 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
     return failure();
   orient(problem);
   GpuPlan plan;
+  plan.chip = target.chip;
   plan.element = *element;
   plan.multiprocessors = target.multiprocessors;
   plan.lhs.digits = problem.digitsOf(Role::M);

@@ -6,7 +6,7 @@
 //
 //  1. Factors and result must be matrices: rows, columns and k have one digit each, and one of the
 //     two digits of a matrix is contiguous.
-//  2. All other inputs must be matrices of the result's shape, or one row of it.
+//  2. All other inputs must be matrices of the result's shape, or rows of its width.
 //  3. Identify the epilogue by evaluating it at some points, in f64 and without intermediate
 //     rounding. The epilogue consists of sums, products, quotients and exponentials, so two
 //     epilogues that agree at these points are equal. Supported are the sum of all inputs, the GELU
@@ -111,7 +111,7 @@ static SmallVector<double> evaluateStores(const Problem &problem, double root,
   for (const MapStep &map : problem.maps) {
     SmallVector<double> arguments;
     for (auto [i, load] : llvm::enumerate(map.loadOf)) {
-      // The value 0 is for an operand that is not read.
+      // An operand that is not read gets the value 0.
       double number = 0;
       if (load >= 0) {
         std::optional<double> loaded =
@@ -288,7 +288,7 @@ bool Reader::agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> 
   return true;
 }
 
-/// Finds the form of the stores. Sets the activation and the location of its argument.
+/// Identifies the epilogue. Sets the activation and the location of the activation's argument.
 bool Reader::readForm() {
   auto sum = [](double products, ArrayRef<double> numbers) {
     return std::accumulate(numbers.begin(), numbers.end(), products);
@@ -340,7 +340,7 @@ bool Reader::placeVariables(size_t result) {
     if (place)
       return false;
     place = readMatrix(*variable.operand, m, n);
-    // All rows of the matrix are this row.
+    // A single row becomes a matrix in which every row is this row.
     if (!place && variable.isRow) {
       place = GpuMatrix();
       place->binding = variable.operand->access.binding;
@@ -403,6 +403,11 @@ void gemm::lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product,
   GpuLaunch launch;
   launch.symbol = kernel.getName().str();
   launch.product = product;
+  // The library's kernel is taken to cost as much as the generated one.
+  std::string reason;
+  if (FailureOr<Problem> problem = analyseTileable(kernel); succeeded(problem))
+    if (FailureOr<GpuPlan> plan = makeGpuPlan(*problem, kernel, target, reason); succeeded(plan))
+      launch.cost = costOf(*problem, *plan);
   info.launches.push_back(launch);
   info.scratchBytes = target.gemmWorkspace;
 }

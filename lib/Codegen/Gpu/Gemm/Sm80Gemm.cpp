@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   fetch the first stages - 1 tiles of k
+//   fetch the first stages - 1 tiles of k;
 //   for each tile of k
-//     wait for this tile; barrier
-//     fetch the tile that is stages - 1 ahead into the buffer of the previous tile
-//     sums += products of this tile
-//   barrier; sums to shared memory; barrier
-//   for each strip of the block's tile: load all other inputs, compute, store
+//     wait for this tile; barrier;
+//     fetch the tile that is stages - 1 ahead into the buffer of the previous tile;
+//     sums += products of this tile;
+//   barrier; sums to shared memory; barrier;
+//   for each strip of the block's tile: load all other inputs, compute, store;
 //
-// The barrier has two purposes: after it all warps see the tile, and all warps have finished the
-// previous tile. If k is split, blocks store sums in scratch, and a second launch adds them and
-// applies the epilogue.
+// After the barrier in the loop, all warps see the tile, and all warps have finished the previous
+// tile. If k is split, blocks store sums in scratch, and a second launch adds the sums and applies
+// the epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,7 @@ Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   return emitSwizzled(b, plan, side, row, chunk);
 }
 
-/// Returns the offset for f32 with rows of k: column l/4 of row l%4.
+/// Returns the offset of a lane's f32 element if rows are values of k: column l/4 of row l%4.
 Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
   Value col = b.add(b.rowOfLane(), warpFirst);
   return b.add(emitSwizzled(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
@@ -289,6 +289,8 @@ void gemm::lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   b.enter(entries, kernel, symbol, config.blocksPerSm, info.scratchBytes > 0);
   Sm80Gemm(b, problem, plan, kernel).emit();
   b.leave();
-  info.launches.push_back({symbol, plan.blocks(), config.threads(), plan.sharedBytes()});
+  GpuLaunch launch{symbol, plan.blocks(), config.threads(), plan.sharedBytes()};
+  launch.cost = costOf(problem, plan);
+  info.launches.push_back(std::move(launch));
   addPartSums(kernel, problem, plan, entries, info);
 }

@@ -13,16 +13,16 @@
 //     wait until the stage is empty             for each tile of k
 //     expect its bytes                            wait until the stage is full
 //     copy the boxes of both factors              sums += products, four steps of k = 16
-//                                                 release the previous stage
+//                                                 release the previous stage;
 //                                               for each 32 columns: sums to shared memory,
-//                                                 strips of the result
+//                                                 strips of the result;
 //
 // If k is split into equal parts, a tile is processed once per part. The sums are stored in
-// scratch, and a second launch adds them and applies the epilogue.
+// scratch, and a second launch adds the sums and applies the epilogue.
 //
 // The two blocks of a cluster have consecutive row tiles, which need the same tile of rhs. Each
-// block copies half of the tile to both blocks, after the consumers of both have released the
-// stage.
+// block copies half of the tile to both blocks, after the consumers of both blocks have released
+// the stage.
 //
 // A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): 64
 // values of k per row of the result, or 64 rows of the result per value of k.
@@ -102,7 +102,7 @@ void Sm90Gemm::initBarriers() {
   config.cluster > 1 ? b.clusterBarrier() : b.barrier();
 }
 
-/// Returns the stage of this block's tile of k `number`, counted over all tiles of the result.
+/// Returns the stage of this block's `number`-th tile of k, counted over all tiles of the result.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
   Value index = b.rem(number, config.stages),
         barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
@@ -110,7 +110,7 @@ Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
           b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
 }
 
-/// Emits body(first) for each tile. `first` is the number of tiles of k processed before it.
+/// Emits body(first) for each tile. `first` is the number of tiles of k processed before this tile.
 void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
   int64_t tiles = plan.rowTiles() * plan.colTiles(), atATime = blocks / config.cluster;
   b.loop(b.div(b.block(), config.cluster), b.i32(plan.tiles()), atATime, [&](Value number) {
@@ -128,8 +128,8 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 // Producer
 //===----------------------------------------------------------------------===//
 
-/// Copies one side of the tile. Each of `parts` blocks of a cluster copies 1/parts of it to all of
-/// them.
+/// Copies one side of the tile. Each of the `parts` blocks of a cluster copies 1/parts of the side
+/// to all of these blocks.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
@@ -256,7 +256,7 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
 }
 
 /// Applies the epilogue to the tile and stores the results in boxes. One panel is written to shared
-/// memory while the previous panel is copied from there to global memory.
+/// memory while the previous panel is copied from shared to global memory.
 void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   const Operand &dest = problem.stores.front().dest;
   int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
@@ -268,7 +268,8 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   Value place = b.add(b.mul(row, panelBytes), b.mul(swizzled, 16));
   for (int64_t from = 0; from < config.blockCols; from += panel) {
     Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
-    // With an odd number of panels, the last panel of the previous tile is in the same buffer.
+    // With an odd number of panels, the last panel of the previous tile is in the same buffer, so
+    // that no store may be pending.
     int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
     b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
     b.syncNamed(barrier, groupThreads);
@@ -294,7 +295,7 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   }
 }
 
-/// Releases a stage: in each warp one lane per block that copies to this block arrives.
+/// Releases a stage. In each warp, one lane arrives for each block that copies to this block.
 void Sm90Gemm::release(const Stage &stage) {
   b.when(b.isLower(b.lane(), config.cluster),
          [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
@@ -361,6 +362,7 @@ void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   Sm90Gemm(b, problem, plan, kernel, blocks, resultMap.has_value()).emit();
   b.leave();
   launch.cluster = cluster;
+  launch.cost = costOf(problem, plan);
   launch.copyThreads = groupThreads;
   info.launches.push_back(launch);
   addPartSums(kernel, problem, plan, entries, info);

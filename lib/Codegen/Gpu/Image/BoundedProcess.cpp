@@ -65,8 +65,8 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   return errno;
 }
 
-/// Appends available text. Returns true if the pipe is still open. Keeps at most `most` bytes, plus
-/// one that shows that there are more.
+/// Appends available text, up to `most` bytes plus one byte that shows that there is more. Returns
+/// true if the pipe is still open.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);
@@ -87,7 +87,7 @@ static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits 
     poll(&ready, 1, turn);
     siginfo_t ended = {};
     waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
-    // Everything that the program wrote before it ended is in the pipe now.
+    // The pipe now contains everything that the program wrote before it ended.
     while (isOpen && text.size() <= limits.textBytes && poll(&ready, 1, 0) > 0)
       isOpen = readSome(output, limits.textBytes, text);
     if (text.size() > limits.textBytes)

@@ -6,7 +6,7 @@
 //
 // Translates NVVM to LLVM IR, optimises, and emits PTX. LLVM does not unroll loops: the builders
 // have unrolled all loops that benefit, and more unrolling would only cost registers. Library
-// functions are disabled, because the GPU has no such library.
+// functions are disabled, because the GPU has no library that defines them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,7 @@ void loadGpuDialects(MLIRContext &context);
 LogicalResult lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                              GpuKernel &info);
 /// Adds patterns that replace f32 math by the chip's approximate instructions; see GpuMath.cpp.
-/// They have a higher benefit than those of populateExpandMathPatterns.
+/// These patterns take precedence over the patterns of populateExpandMathPatterns().
 void populateGpuMathPatterns(RewritePatternSet &patterns);
 /// Lowers entries to the LLVM dialect and NVVM.
 LogicalResult lowerToNvvm(ModuleOp entries);

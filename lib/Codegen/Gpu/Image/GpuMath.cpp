@@ -8,7 +8,7 @@
 //
 //   exp2    ex2.approx.ftz                    2 ulp; 0 below 2^-126
 //   tanh    1 - 2 / (1 + e), e = 2^(2 log2(e) |x|); x + x^3 p(x^2) up to 0.6     4 ulp
-//           with `afn`: the first form with x for |x|         2^-21, absolute
+//           with the flag `afn`: the first form, with x instead of |x|     2^-21, absolute
 //   rsqrt   rsqrt.approx.ftz                  2 ulp
 //   /       div.full; by a constant, multiplication by its inverse     2 ulp
 //
@@ -35,7 +35,8 @@ static Value real(OpBuilder &b, Location loc, double value) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(value)));
 }
 
-/// Emits tanh by the first form. Infinite intermediate values give the correct results 1 and -1.
+/// Emits tanh by the form for `afn`. Infinite intermediate values give the correct results 1 and
+/// -1.
 static Value emitShortTanh(OpBuilder &b, Location loc, Value x) {
   Value one = real(b, loc, 1);
   Value e =
@@ -62,7 +63,7 @@ static Value emitTanh(OpBuilder &b, Location loc, Value x) {
 }
 
 /// Emits x / y. Full-range division scales its operands. A constant divisor with a normal inverse
-/// needs no scaling; its inverse is rounded here.
+/// becomes a multiplication by the rounded inverse, without scaling.
 static Value emitDivision(OpBuilder &b, Location loc, Value x, Value y) {
   llvm::APFloat divisor(0.f);
   if (matchPattern(y, m_ConstantFloat(&divisor))) {

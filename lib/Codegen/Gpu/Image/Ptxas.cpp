@@ -53,7 +53,7 @@ std::string fsdp::findPtxas() {
 // The log
 //===----------------------------------------------------------------------===//
 
-/// Returns the number before `what`, or 0 if there is none.
+/// Returns the number before the text `what` in a line, or 0 if there is none.
 static int64_t numberBefore(StringRef line, StringRef what) {
   SmallVector<StringRef> found;
   int64_t number = 0;
@@ -167,8 +167,8 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Maximum sizes of files and of logs. Kernels of the largest models have some MiB of machine code
-/// and of text.
+/// Maximum sizes in bytes of files, of logs, and of the notes of a diagnostic. Kernels of the
+/// largest models have some MiB of machine code and of text.
 static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
 

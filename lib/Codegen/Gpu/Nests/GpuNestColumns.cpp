@@ -16,8 +16,8 @@
 // with their id and exit. A warp examines 32 ids at a time:
 //
 //   for base = 32 (t / 32); base < tokens; base += 32
-//     found = ballot(base + lane >= t and ids[base + lane] == id)
-//     for each bit of found: sum += updates[base + bit]
+//     found = ballot(base + lane >= t and ids[base + lane] == id);
+//     for each bit of found: sum += updates[base + bit];
 //
 //===----------------------------------------------------------------------===//
 
@@ -174,7 +174,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
 // Scatter
 //===----------------------------------------------------------------------===//
 
-/// Adds the updates of all tokens with the id `id` to the row, beginning with token `token`.
+/// Adds the updates of all tokens with the id `id` to row `row`, beginning with token `token`.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
                          Value row) {
   auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());
@@ -194,7 +194,8 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
     Values sums = b.choose(
         active, types,
         [&] {
-          // A copy is needed: values emitted in the branch are not available after the branch.
+          // Copies the evaluator, because values emitted in the branch are not available after the
+          // branch.
           Evaluator own(inner);
           Values old;
           for (int64_t j = 0; j < width; ++j)

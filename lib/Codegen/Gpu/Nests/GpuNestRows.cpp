@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   row = row of this block, warp or part of a warp
+//   row = row of this block, warp or part of a warp;
 //     for u = number of the thread; u < columns / width; u += threads of the row
 //       a0[j] += x[row, width u + j]                        group 1: reductions
 //     s = tree over j, lanes, warps in order                equal in all threads
@@ -206,7 +206,8 @@ void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      // A copy is needed: values emitted in the branch are not available after the branch.
+      // Copies the evaluator, because values emitted in the branch are not available after the
+      // branch.
       Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
@@ -256,7 +257,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      // A copy is needed: values emitted in the branch are not available after the branch.
+      // Copies the evaluator, because values emitted in the branch are not available after the
+      // branch.
       Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
@@ -268,8 +270,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Returns the number of threads for a row of `size` columns. It is a fraction of a warp only if
-/// rows then fill blocks evenly.
+/// Returns the number of threads for a row of `size` columns. The number is a fraction of a warp
+/// only if rows then fill blocks evenly.
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))
@@ -330,7 +332,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // Only whole warps have no row, so the other warps need not wait for them.
+  // Only whole warps have no row, so warps with a row need not wait for warps without a row.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else

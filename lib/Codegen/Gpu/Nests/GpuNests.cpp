@@ -126,8 +126,8 @@ bool GpuNests::readsWhatItWrites() const {
   });
 }
 
-/// Returns the number of elements per thread: 16 bytes of the narrowest tensor, or fewer to be a
-/// divisor of `inner` or to have enough threads.
+/// Returns the number of elements per thread: 16 bytes of the narrowest tensor, or fewer so that
+/// the number divides `inner` and there are enough threads.
 int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const {
   int64_t bits = 64;
   auto include = [&](Type type) {
@@ -217,7 +217,7 @@ void GpuNests::dropParts(size_t parts) {
 }
 
 bool GpuNests::build() {
-  // Costly values are recomputed, because that is cheaper on GPUs than storing them.
+  // Costly values are recomputed, because recomputing is cheaper on GPUs than storing.
   llvm::erase_if(steps, [](const Step &step) {
     return step.kind == StepKind::Map && step.destinations.empty();
   });
@@ -258,8 +258,8 @@ bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())
     return false;
-  // Tries the order of the kernel first. If that overwrites values that are still read, tries with
-  // all stores at the end.
+  // Tries the order of the kernel first. If this order overwrites values that are still read, tries
+  // with all stores at the end.
   for (bool late : {false, true}) {
     GpuNests nest(kernel, target, *steps, late);
     if (!nest.build())
@@ -282,6 +282,9 @@ LogicalResult fsdp::lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &tar
     return failure();
   for (auto function : own->getOps<func::FuncOp>())
     cleanUp(function);
+  for (GpuLaunch &launch : info.launches)
+    launch.cost = costOfNestEntry(own->lookupSymbol<func::FuncOp>(launch.symbol), launch.blocks,
+                                  launch.threads, target);
   entries.getBody()->getOperations().splice(entries.getBody()->end(),
                                             own->getBody()->getOperations());
   return success();

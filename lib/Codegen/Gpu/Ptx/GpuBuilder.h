@@ -31,7 +31,7 @@ public:
 
   //===--- Entries ---------------------------------------------------------===//
 
-  /// Creates an entry and sets the insertion point in it. Its arguments are the bindings of
+  /// Creates an entry and sets the insertion point in it. The entry's arguments are the bindings of
   /// `kernel`, a scratch argument if `scratch`, and `maps` tensor maps. At least `minBlocks` blocks
   /// must fit a multiprocessor. `cluster` is the number of blocks per cluster.
   void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
@@ -39,8 +39,8 @@ public:
   /// Ends the entry.
   void leave();
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
-  /// Returns the pointer to the argument in which the kernel returns `result`. Its base is null if
-  /// the result is not returned.
+  /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base
+  /// is null if the kernel does not return `result`.
   Pointer destination(func::FuncOp kernel, Value result) const;
   Value tensorMap(int64_t number) const { return tensorMaps[number]; }
   Pointer scratch(Type type) { return {scratchBase, type, constant(0)}; }
@@ -54,8 +54,8 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Row l/4 and column 2 (l%4) of lane l: the position of register 0 in the accumulator of mma and
-  /// wgmma.
+  /// Return row l/4 and column 2 (l%4) of lane l, the position of register 0 in the accumulator of
+  /// mma and wgmma.
   Value rowOfLane() { return div(lane(), 4); }
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
   /// Emits 2^x. Results below 2^-126 become 0.
@@ -82,7 +82,7 @@ public:
   /// Packs two f32 values as 16-bit floats into one 32-bit word, `low` in the low half.
   Value pack(Value low, Value high, Type element);
   /// Stores two f32 values as adjacent elements of the pointer's type. The address is aligned to
-  /// the pair.
+  /// the size of the pair.
   void storePair(Value first, Value second, const Pointer &place);
 
 private:

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Elements of 16 or 32 bits are moved in 32-bit words, up to four at a time. All other elements,
-// and those that do not fill a word, are moved one by one.
+// and elements that do not fill a word, are moved one by one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,7 +12,7 @@
 //
 // so that they are the operands of mma. The accumulator of a product is the left factor of the next
 // product without data movement: two 8-column parts, rounded in pairs, form a step of k = 16. In
-// tf32 a step is one such part. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, where mma
+// tf32 a step is one 8-column part. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, where mma
 // expects columns l%4 and l%4 + 4. Any order of k is correct if the rows of the right factor have
 // the same order.
 //
@@ -39,7 +39,7 @@ Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-/// Returns this address with matrices numbered first to the right, then downwards.
+/// Returns the address of laneOfRows() if matrices are numbered first to the right, then downwards.
 Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   Value row = add(rem(lane(), 8), mul(div(lane(), 16), 8)), half = rem(div(lane(), 8), 2);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
@@ -83,7 +83,7 @@ Sm80Tiles::Factor Sm80Tiles::toFactor(ArrayRef<Value> words) {
   return factor;
 }
 
-/// Returns step `step` of k of the 16 rows that begin at row 16 · rowPiece.
+/// Returns the left factor for step `step` of k and the 16 rows that begin at row 16 · rowPiece.
 Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, int64_t step) {
   int64_t perRow = sums.layout.numCols() / 8;
   auto piece = [&](int64_t number) {
@@ -247,7 +247,7 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
     total % threads ? when(isLower(number, total), copy) : copy();
   };
   Value own = thread();
-  // Each thread stays in its column.
+  // A thread copies the chunk at one column position, `unit`, of each of its rows.
   if (threads % units == 0) {
     Value row = div(own, units), unit = rem(own, units);
     for (int64_t from = 0; from < total; from += threads)

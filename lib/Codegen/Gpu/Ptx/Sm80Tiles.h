@@ -48,8 +48,8 @@ public:
   static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
   int64_t elementBytes() const { return bytesOf(element); }
   int64_t stepOfK() const { return isSplit() ? 8 : 16; }
-  /// Number of columns of a tile for `cols` columns of a matrix, and distance between its rows in
-  /// bytes.
+  /// Return the number of columns of a tile for `cols` columns of a matrix, and the distance
+  /// between the tile's rows in bytes.
   static int64_t paddedCols(int64_t cols) { return llvm::alignTo(cols, 16); }
   static int64_t pitchOf(Type element, int64_t cols) {
     return paddedCols(cols) * bytesOf(element) + 16;

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A product is one inline assembly: a fence, a wgmma for each step of k, and a commit. The sums are
-// operands and results that share registers, here and in the wait. Otherwise LLVM and ptxas would
-// not know that the sums change in between. Offsets are added to a descriptor inside the assembly,
-// because LLVM would otherwise keep the descriptors of all steps in registers.
+// operands and results that share registers, in the product and in the wait. Otherwise LLVM and
+// ptxas would not know that the sums change in between. Offsets are added to a descriptor inside
+// the assembly, because LLVM would otherwise keep the descriptors of all steps in registers.
 //
 // A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") counts in units of 16 bytes:
 //
@@ -208,7 +208,9 @@ void Sm90Builder::copyBoxToCluster(Value target, Value map, ValueRange coordinat
 
 void Sm90Builder::arriveIn(Value barrier, Value number) {
   Value there = NVVM::MapaOp::create(*this, loc, clusterPointer(getContext()), barrier, number);
-  NVVM::MBarrierArriveOp::create(*this, loc, Type(), there, Value(), NVVM::MemScopeKind::CLUSTER);
+  // With .release.cluster, ptxas would fence all memory of the GPU before each arrival.
+  Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), there);
+  assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "l,~{memory}", address, {});
 }
 
 //===----------------------------------------------------------------------===//

@@ -50,24 +50,24 @@ public:
   //===--- Roles -----------------------------------------------------------===//
   /// Returns the value of lane 0 (shfl.sync), so that the assembler knows the value to be uniform.
   Value uniform(Value value);
-  /// Returns the number of the block, read again, so that values which are computed from it need no
-  /// registers before.
+  /// Reads the number of the block again, so that values computed from the number need no registers
+  /// before this point.
   Value blockAgain();
-  /// Returns the number of this thread's warpgroup in the block, uniform.
+  /// Returns the uniform number of this thread's warpgroup in the block.
   Value warpgroup() { return uniform(div(thread(), groupThreads)); }
   Value threadOfGroup() { return rem(thread(), groupThreads); }
-  /// Returns true in one lane of the warp (elect.sync). All lanes must execute it.
+  /// Returns true in one lane of the warp (elect.sync). All lanes must execute the instruction.
   Value isElected();
   /// Sets the number of registers per thread of the warpgroup from here on (setmaxnreg), a multiple
-  /// of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises it and waits for
-  /// free registers. All threads of the warpgroup must execute the instruction.
+  /// of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises the number and
+  /// waits for free registers. All threads of the warpgroup must execute the instruction.
   void giveRegisters(int64_t count);
   void takeRegisters(int64_t count);
 
   //===--- Named barriers (bar, barrier) -----------------------------------===//
 
-  /// Arrives at barrier `number` (1 .. 15). syncNamed() also waits until `threads` threads (a
-  /// multiple of 32) have arrived.
+  /// Arrive at barrier `number` (1 .. 15). After its arrival, syncNamed() waits until `threads`
+  /// threads (a multiple of 32) have arrived.
   void syncNamed(Value number, int64_t threads);
   void arriveNamed(Value number, int64_t threads);
 
@@ -78,8 +78,8 @@ public:
   /// with the other threads.
   void initBarrier(Value barrier, int64_t count);
   void fenceBarriers();
-  /// Waits until the phase of this parity has ended; the first phase has parity 0. On a new
-  /// barrier, parity 1 does not wait.
+  /// Waits until the phase with parity `parity` has ended; the first phase has parity 0. On a new
+  /// barrier, a wait for parity 1 returns at once.
   void wait(Value barrier, Value parity);
   /// Arrives and adds `bytes` to the number of bytes for which the phase waits.
   void expect(Value barrier, int64_t bytes);
@@ -93,24 +93,24 @@ public:
   /// Prefetches the descriptor of a tensor map.
   void prefetchMap(Value map);
   /// Starts to copy the box whose first element has these coordinates (i32, dimension 0 first) to
-  /// `target`. `barrier` counts its bytes, including those outside the tensor. One thread calls
-  /// this.
+  /// `target`. `barrier` counts the bytes of the box, including bytes outside the tensor. One
+  /// thread runs this code.
   void copyBox(Value target, Value map, ValueRange coordinates, Value barrier);
-  /// Starts to copy `bytes` bytes of global memory to `target`; `barrier` counts them. The size and
-  /// both addresses must be multiples of 16 bytes.
+  /// Starts to copy `bytes` bytes of global memory to `target`; `barrier` counts the bytes. The
+  /// size and both addresses must be multiples of 16 bytes.
   void copyBulk(Value target, Value source, Value bytes, Value barrier);
   /// Stores words of two 16-bit elements as four 8x8 matrices in shared memory (stmatrix). Lane l
   /// provides the address of row l % 8 of matrix l / 8, and holds word l % 4 of row l / 4 of each
   /// matrix.
   void storeMatrices(Value place, ArrayRef<Value> words);
   /// Starts to copy shared memory to a box; elements outside the tensor are skipped. One thread
-  /// calls this. All threads that wrote the memory must have called fenceAsync() and passed a
+  /// runs this code. All threads that wrote the memory must have called fenceAsync() and passed a
   /// barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
-  /// Starts to copy `bytes` bytes of shared memory to global memory. Alignment as for copyBulk().
+  /// Starts to copy `bytes` bytes of shared memory to global memory, aligned as for copyBulk().
   void storeBulk(Value target, Value source, Value bytes);
   /// Starts to add f32 values in shared memory to global memory, each by an atomic addition.
-  /// Alignment as for copyBulk().
+  /// Requires the alignment of copyBulk().
   void addBulk(Value target, Value source, Value bytes);
   /// Ends a group that consists of the stores started since the last commit.
   void commitStores();
@@ -137,33 +137,34 @@ public:
   /// (fence.proxy.async).
   void fenceGlobal();
   // Waits until an i32 in global memory equals `value`. Earlier writes of the thread that stored
-  // the value are then visible (ld.acquire). Only a block with a lower number may store it.
+  // the value are then visible (ld.acquire). Only a block with a lower number may store `value`.
   void waitForValue(Value place, Value value);
   /// Adds 1 to an i32 in global memory after all earlier writes of this thread (red.release).
   void increment(Value place);
 
   //===--- Products (wgmma) ------------------------------------------------===//
 
-  /// Describes rows from row r on of a tile with `rows` rows whose columns extend along k, for `k`
-  /// columns (a multiple of 16). `place` is the address of row r, a multiple of 8, in the first
-  /// panel.
+  /// Describes the rows of a tile from row r on, for `k` columns (a multiple of 16) along the k of
+  /// a product. The tile has `rows` rows. `place` is the address of row r, a multiple of 8, in the
+  /// first panel.
   SharedFactor factorAlong(Value place, int64_t rows, int64_t k);
-  /// Describes columns from column c on of a tile with `rows` rows, the first `k` of which extend
-  /// along k. `place` is row 0 of the panel that contains column c, a multiple of 64.
+  /// Describes the columns of a tile from column c on. The tile has `rows` rows, of which the first
+  /// `k` extend along the k of a product. `place` is row 0 of the panel of column c, a multiple of
+  /// 64.
   SharedFactor factorAcross(Value place, int64_t rows, int64_t k);
-  /// Starts, as one group, sums + lhs · rhs for 64 rows and `cols` columns (a multiple of 8, up to
-  /// 256). The result has cols / 2 registers; in each warp their layout is Layout::mmaSums(16,
-  /// cols). Without `sums` the product starts from 0. `element` is bf16 or f16. The results must
-  /// not be used before waitForSums().
+  /// Starts the product sums + lhs · rhs as one group, for 64 rows and `cols` columns (a multiple
+  /// of 8, up to 256). The result has cols / 2 registers; in each warp they have the layout
+  /// Layout::mmaSums(16, cols). Without `sums` the product starts from 0. `element` is bf16 or f16.
+  /// The results must not be used before waitForSums().
   SmallVector<Value> multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
                               const SharedFactor &rhs, int64_t cols, Type element);
-  /// Starts the same product with lhs in registers: four words of two elements per step, as in
-  /// mma.m16n8k16.
+  /// Starts the product sums + lhs · rhs with lhs in registers: four words of two elements per
+  /// step, as in mma.m16n8k16.
   SmallVector<Value> multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs, const SharedFactor &rhs,
                               int64_t cols, Type element);
   /// Waits until at most the latest `pending` groups are incomplete. Returns `values` for use by
-  /// later ops. If other products are in flight, their results must be in `values` too, or stay
-  /// unused until a later wait.
+  /// later ops. If other products are in flight, `values` must also contain their results, or the
+  /// results stay unused until a later wait.
   SmallVector<Value> waitForSums(ArrayRef<Value> values, int64_t pending = 0);
 
 protected:

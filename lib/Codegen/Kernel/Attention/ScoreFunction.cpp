@@ -9,9 +9,9 @@
 //   %y = arith.mulf %slope, %x              %x' = arith.sitofp %d';  %y' = splat slope · %x'
 //
 // Clones the ops that a value needs, operands before users. An op stays scalar if its operands are
-// the same in all lanes. A load from a captured tensor is a vector load if only the last index
-// depends on the lane and is k. It is a scalar load if no index depends on the lane, and a gather
-// otherwise.
+// the same in all lanes. A load from a captured tensor is a vector load if the last index is k and
+// no other index depends on the lane. A load is a scalar load if no index depends on the lane, and
+// a gather otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-/// Returns true for casts between integers. They preserve values that have a known range.
+/// Returns true for casts between integers, which preserve values that have a known range.
 static bool isIntegerCast(Operation *op) {
   return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
              arith::TruncIOp>(op);
@@ -209,7 +209,7 @@ void ScoreFunction::emitOp(CodeBuilder &b, Operation *op, const Site &site, Valu
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Operation *copy = b.create(state);
   for (auto [result, original] : llvm::zip_equal(copy->getResults(), op->getResults()))
-    // Users of the result expect the width that its range allows.
+    // Users of a result expect the width that the result's range allows.
     known[original] =
         isNarrow(original) && is64(original.getType()) ? toWidth(b, result, 32) : result;
 }

@@ -38,7 +38,7 @@ struct Captured {
 struct Site {
   Value b, h, q;             ///< 64-bit scalars
   Value column;              ///< column of lane 0, a 64-bit scalar
-  Value lastColumn;          ///< larger columns become this one; null if all columns exist
+  Value lastColumn;          ///< upper limit of columns; null if all columns exist
   SmallVector<Value> scores; ///< the leading arguments of the region: (s), (), or (g, s)
   int64_t lanes = 0;         ///< number of lanes; 0 for the single element at `column`
 };
@@ -47,7 +47,7 @@ class ScoreFunction {
 public:
   using Values = DenseMap<Value, Value>;
 
-  /// `extents` are the sizes of b, h, q, k. The region has `scores` arguments before them.
+  /// `extents` are the sizes of b, h, q, k. The region has `scores` arguments before b, h, q, k.
   ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents,
                 ArrayRef<Captured> captures);
 

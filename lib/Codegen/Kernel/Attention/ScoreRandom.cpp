@@ -11,9 +11,9 @@
 //                       blocks                 block e/4        | block e/4 + 1 ..
 //                       words                  w0   w1   w2  w3 | w0 ..
 //
-// If lane 0 is at the start of a block, four lanes share one block, and its words are distributed
-// over them. Otherwise each lane computes a block of its own and takes one word. Both ways give the
-// same random numbers.
+// If lane 0 is at the start of a block, four lanes share one block, and each of them gets one of
+// its words. Otherwise each lane computes a block of its own and takes one word. Shared and
+// separate blocks give the same random numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,8 +71,8 @@ static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int6
   return b.select(kept, scale, b.zero(vector));
 }
 
-/// If `element` is x + k with x a multiple of 4, returns x: lanes then begin at a block. Otherwise
-/// returns null.
+/// Returns x if `element` is x + k and x is a multiple of 4, because lanes then begin at a block.
+/// Otherwise returns null.
 static Value getAlignedBase(Value element, Value k) {
   auto add = element.getDefiningOp<arith::AddIOp>();
   if (!add || (add.getLhs() != k && add.getRhs() != k) || add.getLhs() == add.getRhs())

@@ -102,7 +102,7 @@ bool ScoreFunction::isCheap(Value value) const {
 
 void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
-  // Stores a value that an element reads, or the stored values from which it is recomputed.
+  // Marks as stored a value that an element reads, or else the values from which it is recomputed.
   std::function<void(Value)> require = [&](Value value) {
     Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();
@@ -115,7 +115,7 @@ void ScoreFunction::stage() {
     llvm::for_each(op->getOperands(), require);
   };
   for (Operation &op : region.front()) {
-    // The value and the indices of a contribution may depend on any arguments.
+    // An op without results is a contribution, whose operands may depend on any arguments.
     Dependence by = op.getNumResults() ? dependences.of(&op) : Dependence::Both;
     for (Value operand : op.getOperands())
       if (!isa<RankedTensorType>(operand.getType()) &&

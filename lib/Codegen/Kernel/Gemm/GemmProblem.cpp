@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each loop of the contraction becomes a digit. Its role is batch (in both inputs and the
-//     result), m (in lhs and the result), n (in rhs and the result) or k (not in the result).
+//  1. Each loop of the contraction becomes a digit. The role of a digit is batch (in both inputs
+//     and the result), m (in lhs and the result), n (in rhs and the result) or k (not in the
+//     result).
 //  2. Visit the ops after the contraction. A reshape splits digits where necessary; split digits
 //     form a tree, so that lists recorded earlier stay valid. An elementwise op is recorded; any
 //     other op is refused. Each tensor has a list of digits per dimension.
@@ -56,7 +57,7 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// Digits that can be split in two. The number of a split digit then denotes both of its parts.
+/// Digits that can be split in two. The index of a split digit then denotes both halves.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {
@@ -137,14 +138,14 @@ private:
   DigitTree tree;
   SmallVector<int> loopDigits;
   DenseMap<Value, DimDigits> dimsOf;
-  /// Strides per dimension, and the digits of each dimension, until all splits are known.
+  /// Strides and digits of each dimension, kept until all splits are known.
   struct Pending {
     SmallVector<int64_t> dimStrides;
     DimDigits dims;
   };
   Pending lhs, rhs, init;
   SmallVector<Pending> loads, stores;
-  // One list per op in problem.maps.
+  // Strides of the linalg.index ops, one list per op in problem.maps.
   SmallVector<SmallVector<Pending>> indices;
 };
 } // namespace
@@ -321,7 +322,7 @@ LogicalResult Reader::readOp(Operation &op) {
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return readStores(ret);
   if (!computed)
-    // traceAccess() reads such an op from its users.
+    // traceAccess() follows such an op from the ops that use its result.
     return success();
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return readReshape(expand.getSrc(), expand.getResult(), expand.getReassociationIndices(),

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Canonical form of a kernel with one linalg.contract. Its index space is a list of *digits*: the
-// loop dimensions of the contraction, split where a reshape after it splits them. Every tensor of
-// the kernel, seen through any views, then has a base, an offset and one stride per digit.
+// Canonical form of a kernel with one linalg.contract. The index space is a list of *digits*: the
+// loop dimensions of the contraction, split where a reshape after the contraction splits a
+// dimension. Every tensor of the kernel, seen through any views, then has a base, an offset and one
+// stride per digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
 //                                           x       strides  T·K  K     0    1
@@ -23,10 +24,10 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Maps elements of a tensor to a binding: element (i0, i1, ..) is
-/// maps(binding[offset + Σ i_d · dimStrides[d]]).
+/// Maps elements of a tensor to a binding. Element (i0, i1, ..) is the result of the maps on
+/// element offset + Σ i_d · dimStrides[d] of the binding.
 struct Access {
-  int binding = -1; ///< number of the kernel argument; -1: every element is `splat`
+  int binding = -1; ///< index of the kernel argument; if -1, every element is `splat`
   TypedAttr splat;  ///< a scalar
   Type elementType; ///< element type of the binding, before the maps
   int64_t offset = 0;
@@ -50,8 +51,8 @@ struct Digit {
   Role role;
 };
 
-/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or, if loadOf[i]
-/// is -1, a tensor computed before.
+/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or a tensor
+/// computed earlier if loadOf[i] is -1.
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
@@ -59,13 +60,13 @@ struct MapStep {
 };
 
 struct StoreStep {
-  Value value; ///< tensor that is stored, after key()
+  Value value; ///< stored tensor, as returned by key()
   Operand dest;
 };
 
 struct Problem {
   linalg::ContractOp contract;
-  SmallVector<Digit> digits; ///< digits of one role: outermost first; k digits: loop order
+  SmallVector<Digit> digits; ///< digits of a role from the outermost; k digits in loop order
   Operand lhs, rhs;          ///< indexed by rows (m) and columns (n) of the result
   Operand init;              ///< initial value of the accumulation
   SmallVector<Operand> loads;
@@ -89,8 +90,8 @@ struct Problem {
 /// contractions does not support the kernel.
 FailureOr<Problem> analyse(func::FuncOp kernel);
 
-/// Follows the definition of a tensor to a kernel argument or a splat. Fails if there is another
-/// source, or if strides cannot express the views.
+/// Follows the definition of a tensor to a kernel argument or a splat. Fails if the tensor has
+/// another source, or if strides cannot express the views.
 FailureOr<Access> traceAccess(Value value);
 /// Returns true if every op in the body is elementwise, so that it can be applied to vectors.
 bool hasVectorBody(linalg::LinalgOp op);

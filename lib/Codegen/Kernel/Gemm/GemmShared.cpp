@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The digits of a flat index are computed from the innermost to the outermost. The elementwise ops
-// run in the order of the kernel. Each tensor between them is one SSA value.
+// run in the order of the kernel. Each tensor between two elementwise ops is one SSA value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ int64_t gemm::product(const Problem &problem, ArrayRef<int> digits) {
   return size;
 }
 
-/// Drops extensions at the end of an access: they are exact, and products are computed in the wider
-/// type.
+/// Drops extensions at the end of an access, because they are exact and products are computed in
+/// the wider type.
 static void dropExtensions(Access &access) {
   while (!access.maps.empty()) {
     Block *body = access.maps.back().getBlock();
@@ -45,8 +45,8 @@ static void dropExtensions(Access &access) {
   }
 }
 
-/// Returns false if a written buffer is also a factor, or if elements other than the written ones
-/// are read from it. Such kernels cannot be computed tile by tile.
+/// Returns false if a written buffer is also a factor, or if other elements of a written buffer are
+/// read than are written. Then the kernel cannot be computed tile by tile.
 static bool isSafeInPlace(const Problem &problem) {
   for (const StoreStep &store : problem.stores) {
     int written = store.dest.access.binding;

@@ -29,14 +29,14 @@ Type getValueType(const Access &access);
 int64_t product(const Problem &problem, ArrayRef<int> digits);
 
 /// Chooses which side of the product becomes the columns (n): the side that is contiguous in the
-/// tensors stored and loaded after the contraction. If both or neither are, chooses a side with
-/// more than one element.
+/// tensors stored and loaded after the contraction. If both sides or neither are contiguous,
+/// chooses a side with more than one element.
 void orient(Problem &problem);
 
 /// Values of the digits at one point, all of one integer type; null means 0.
 using Position = SmallVector<Value>;
 
-/// Sets `digits` in `position` from `flat`, an index in their row-major index space.
+/// Sets `digits` in `position` from `flat`, an index in the row-major index space of `digits`.
 void setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value flat,
                ArrayRef<int> digits);
 /// Emits Σ position · strides, in 64 bits.

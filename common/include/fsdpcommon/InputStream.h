@@ -1,0 +1,29 @@
+//===- InputStream.h - Bytes of a file or a pipe -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Reads inputs that may be pipes, as those of a shell's <(command). Devices are refused, because
+// they may provide bytes without end. A wait for another process has a limit:
+//
+//     no process has opened the pipe for writing    10 s
+//     a process has, and writes nothing             600 s
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPCOMMON_INPUTSTREAM_H
+#define FSDPCOMMON_INPUTSTREAM_H
+
+#include <cstdint>
+#include <string>
+
+namespace fsdpcommon {
+
+/// Appends the content of a file, a pipe or a terminal to `bytes`. Returns the reason if it cannot
+/// be read or has more than `most` bytes, else an empty text.
+std::string readInput(const std::string &path, uint64_t most, std::string &bytes);
+
+} // namespace fsdpcommon
+
+#endif // FSDPCOMMON_INPUTSTREAM_H

@@ -1,0 +1,48 @@
+//===- Snapshot.h - The copy of the state for saves -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The program 'snapshot' of an artifact compiled with --async-save copies each state to a range of
+// the host arena that no other program uses:
+//
+//   host arena   | other buffers | state 0 | state 1 | ... | other buffers |
+//                                begin                     end
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_ARTIFACT_SNAPSHOT_H
+#define FSDPRT_ARTIFACT_SNAPSHOT_H
+
+#include "artifact/Verifier.h"
+#include "fsdprt/artifact_generated.h"
+#include <string>
+
+namespace fsdprt {
+
+inline constexpr const char snapshotProgram[] = "snapshot";
+
+/// The offsets [begin, end) of the copies in a layout; both are 0 if there are none.
+struct SnapshotRange {
+  uint32_t layout = 0;
+  uint64_t begin = 0, end = 0;
+};
+
+/// Checks the program 'snapshot' (V24) and returns the range that it writes. The names and layouts
+/// of programs must be verified. `isReferenceProgram` must be false for the program.
+SnapshotRange verifySnapshot(const std::string &file, const fb::Manifest &manifest, Rules rules,
+                             WorkLimit &work);
+
+/// Returns the bytes of all copies of a verified artifact, or 0 without the program.
+uint64_t snapshotBytes(const fb::Manifest &manifest);
+
+/// Returns the offset of the copy of state `index`, which must exist. `program` is the program
+/// 'snapshot' of a verified artifact.
+inline uint64_t snapshotOffset(const fb::Program &program, uint32_t index) {
+  return program.commands()->Get(index)->body_as_Copy()->target()->offset();
+}
+
+} // namespace fsdprt
+
+#endif // FSDPRT_ARTIFACT_SNAPSHOT_H

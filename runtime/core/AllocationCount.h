@@ -1,0 +1,34 @@
+//===- AllocationCount.h - Allocations that do not count --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// fsdp-run --assert-no-allocations counts the allocations during the steps. Saves may allocate
+// memory, also in a thread of their own while steps run.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_CORE_ALLOCATIONCOUNT_H
+#define FSDPRT_CORE_ALLOCATIONCOUNT_H
+
+namespace fsdprt {
+
+/// True while the calling thread's allocations are not counted.
+inline thread_local bool areAllocationsUncounted = false;
+
+/// Does not count the allocations of the calling thread in its scope.
+class UncountedAllocations {
+public:
+  UncountedAllocations() { areAllocationsUncounted = true; }
+  ~UncountedAllocations() { areAllocationsUncounted = before; }
+  UncountedAllocations(const UncountedAllocations &) = delete;
+  UncountedAllocations &operator=(const UncountedAllocations &) = delete;
+
+private:
+  bool before = areAllocationsUncounted;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_CORE_ALLOCATIONCOUNT_H
