@@ -26,7 +26,7 @@ import time
 from typing import Callable
 
 MARK = "FSDP_FAULT_ROW"
-WAIT = 40  # seconds after which a process that should have ended counts as hanging
+WAIT = 120  # seconds after which a process that should have ended counts as hanging
 
 
 class Failed(Exception):
