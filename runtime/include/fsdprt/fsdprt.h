@@ -301,7 +301,7 @@ typedef struct fsdprt_session_options {
   /* cpu with "local" or "shm": 1 to forbid all system calls that threads which run kernels do not
      need; such a call ends the process with exit code 1 and a message on stderr */
   uint32_t restrict_calls;
-  /* mpi: time without a message from a process after which it is lost, in seconds; 0: 4 */
+  /* mpi: time without a message from a process after which it is lost, in seconds; 0: 3 */
   double heartbeat_seconds;
 } fsdprt_session_options;
 
