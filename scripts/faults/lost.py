@@ -30,7 +30,7 @@ def lost(how, kind, rank):
 def exits(how, rank):
     """A rank ends with exit code 0 in the middle of the run."""
     def run(bench):
-        step = 300 if how == "mpi" else 3000
+        step = 100 if how == "mpi" else 3000
         # The fault is many steps away, so that there is time to find the process.
         job = Job(bench, how).start(*FOREVER, f"--inject-rank-fault=exit:{rank}:compute:{step}").reach()
         since = end_of(job.pid(rank))
