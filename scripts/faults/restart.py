@@ -114,7 +114,7 @@ def under_launcher(bench):
 def at_most(bench):
     """A rank is lost at each start."""
     job = Job(bench, "processes").start("--text=a.txt", "--steps=10", "--save=saves", "--save-every=100", "--on-failure=restart",
-                                        "--max-restarts=2",                                        "--inject-rank-fault=kill:1:compute:2")
+                                        "--max-restarts=2", "--inject-rank-fault=kill:1:compute:2")
     for number in (1, 2):
         job.named(rf"restarting from the beginning \({number} of at most 2\)", 0, 0)
     return job.check(3, r"error: rank 1 .*was killed by signal 9", 0, files=["saves"])

@@ -2,7 +2,6 @@
 
 After each fault a run resumes from what is left, and its weights equal those of a run without a fault, bit for bit.
 """
-import os
 import signal
 import time
 
