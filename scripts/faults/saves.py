@@ -31,15 +31,7 @@ def inside(how, kind, rank):
     """Rank `rank` is killed or stops in its third save."""
     def run(bench):
         job = Job(bench, how).start(*SAVING, f"--inject-rank-fault={kind}:{rank}:save:3")
-        pid = None
-        until = time.monotonic() + 20
-        while pid is None and time.monotonic() < until:
-            try:
-                pid = job.pid(rank)
-            except Failed:
-                time.sleep(0.005)
-        if pid is None:
-            raise Failed(f"rank {rank} has no process:\n{job.output()}")
+        pid = job.early_pid(rank)
         since = end_of(pid) if kind == "kill" else stop_of(pid)
         one = how == "env"
         pattern = {"kill": {"processes": rf"error: rank {rank} \(process \d+\) was killed by signal 9",
