@@ -160,7 +160,7 @@ static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,
         mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
         agreementOf(artifact, options), timeoutSeconds,
         options.meeting_seconds > 0 ? options.meeting_seconds : 60,
-        options.heartbeat_seconds > 0 ? options.heartbeat_seconds : 4);
+        options.heartbeat_seconds > 0 ? options.heartbeat_seconds : 3);
   return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel,
                                            agreementOf(artifact, options), timeoutSeconds, spins);
 }

@@ -24,10 +24,14 @@
 using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
-static constexpr double joinSeconds = 10;    // time limit for channels after the welcome
-static constexpr double lingerSeconds = 3;   // time for which refuse() waits for further ranks
-static constexpr double occupiedSeconds = 5; // time for which another process may hold the port
-static constexpr size_t mostStrangers = 64;  // limit of unidentified connections
+static constexpr double joinSeconds = 10;      // time limit for channels after the welcome
+static constexpr double lingerSeconds = 3;     // time for which refuse() waits for further ranks
+static constexpr double occupiedSeconds = 5;   // time for which another process may hold the port
+static constexpr double askAfterSeconds = 0.2; // time for an earlier rendezvous to end
+static constexpr size_t mostStrangers = 64;    // limit of unidentified connections
+
+// Begins the host's refusal of a second process with a rank.
+static constexpr const char twinWords[] = "two processes have rank ";
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
   return Descriptor(Network::get().listen(address.address, address.bytes, type));
@@ -35,7 +39,9 @@ static Descriptor listenAt(const MeetingAddress &address, int type) {
 
 RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool asks)
     : place(place), limit(Network::get().now() + seconds), seconds(seconds) {
-  std::string where;
+  std::string where, answer;
+  bool asked = !asks;
+  double begun = Network::get().now();
   for (double deadline = std::min(limit, Network::get().now() + occupiedSeconds);
        !listening.isOpen();) {
     int problem = EAGAIN;
@@ -55,12 +61,18 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
     if (problem != EADDRINUSE && problem != EAGAIN)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): %s", where.c_str(),
                strerror(problem));
-    if (Network::get().now() > deadline && problem == EADDRINUSE) {
-      std::string answer = asks ? askWhoListens(addresses.back(), place) : "";
+    bool isLate = Network::get().now() > deadline;
+    bool mayAsk = !asked || (isLate && !answer.empty());
+    if (problem == EADDRINUSE && mayAsk && Network::get().now() > begun + askAfterSeconds) {
+      asked = true;
+      answer = askWhoListens(addresses.back(), place);
+      if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
+        isLate = true; // the port remains in use
+    }
+    if (isLate && problem == EADDRINUSE)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
                "choose another MASTER_PORT%s%s",
                where.c_str(), answer.empty() ? "" : "; that process reports: ", answer.c_str());
-    }
     if (Network::get().now() > limit)
       badInput("MASTER_ADDR: the name '%s' could not be resolved within %g s: %s",
                printable(place.address).c_str(), seconds, unknown.c_str());
@@ -228,9 +240,9 @@ void RendezvousHost::admit(Guest &guest) {
              place.ranks, hello.ranks, hello.rank, nameOf(hello).c_str());
   if (twin)
     badInput(
-        "two processes have rank %u of %u: %s, and %s; give each process its own RANK, and each "
-        "job its own MASTER_PORT or FSDP_RUN_JOB_ID",
-        hello.rank, hello.ranks, nameOf(twin->hello).c_str(), nameOf(hello).c_str());
+        "%s%u of %u: %s, and %s; give each process its own RANK, and each job its own MASTER_PORT "
+        "or FSDP_RUN_JOB_ID",
+        twinWords, hello.rank, hello.ranks, nameOf(twin->hello).c_str(), nameOf(hello).c_str());
   if (hello.rank >= place.ranks)
     badInput("%s: expected a rank below the number of ranks, found rank %u of %u",
              nameOf(hello).c_str(), hello.rank, hello.ranks);

@@ -26,7 +26,7 @@ import time
 from typing import Callable
 
 MARK = "FSDP_FAULT_ROW"
-WAIT = 40  # seconds after which a process that should have ended counts as hanging
+WAIT = 120  # seconds after which a process that should have ended counts as hanging
 
 
 class Failed(Exception):
@@ -190,6 +190,16 @@ class Job:
                 return pid
         raise Failed(f"rank {rank} has no process:\n{self.output()}")
 
+    def early_pid(self, rank):
+        """Returns the process of a rank as soon as it exists."""
+        until = time.monotonic() + WAIT
+        while time.monotonic() < until and any(process.ended is None for process in self.processes.values()):
+            try:
+                return self.pid(rank)
+            except Failed:
+                time.sleep(0.005)
+        return self.pid(rank)
+
     def named(self, pattern, since, limit, but=()):
         """Returns the seconds until all processes but `but` have printed a matching line."""
         last = since
@@ -298,6 +308,7 @@ class Bench:
         """Makes a new folder for a row, with all inputs."""
         self.number += 1
         self.folder = self.work / f"{self.number:03d}-{re.sub('[^a-z0-9]+', '-', name)}"
+        shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self.source, self.folder)
         (self.folder / "tmp").mkdir()
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMIX_", "SLURM_", "FSDP", "MASTER_"))

@@ -86,7 +86,7 @@ def rows():
               "code 2: both jobs; rank 0 waits for its own rank 1", job_ids, LIMIT, short=True)
     twice = r"error: .*two processes have rank {0} of 2: process \d+ on .*, and process \d+ on "
     yield Row("disagree/env/twice-0", "Ranks that disagree", "RANK=0 given twice", "code 2: both processes",
-              numbered(0, 0, 2, twice.format(0)), 6)
+              numbered(0, 0, 2, twice.format(0)), LIMIT)
     yield Row("disagree/env/twice-1", "Ranks that disagree", "RANK=1 given twice, no RANK=0 before",
               "code 4: rank 0 was not found", missing_zero, 0)
     yield Row("disagree/env/world", "Ranks that disagree", "WORLD_SIZE=3 on rank 1", "code 2: both numbers",

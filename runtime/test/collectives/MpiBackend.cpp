@@ -25,7 +25,7 @@ static constexpr double meetingSeconds = 120;
 
 static std::unique_ptr<MpiCommunicator> join(const Meeting &meeting, MpiReduce reduce) {
   return std::make_unique<MpiCommunicator>(meeting.mesh, MpiLibrary::get(meetingSeconds).rank(),
-                                           reduce, "", meeting.timeoutSeconds, meetingSeconds, 4);
+                                           reduce, "", meeting.timeoutSeconds, meetingSeconds, 3);
 }
 
 static void attend(const Meeting &meeting, Communicator &communicator,
@@ -120,7 +120,7 @@ static std::string disagreement(const std::string &name, const std::string &usua
   agreement.add(name, MpiLibrary::get(meetingSeconds).rank() + 1 == ranks ? last : usual);
   try {
     MpiCommunicator communicator(Mesh({{"shard", ranks}}), MpiLibrary::get(meetingSeconds).rank(),
-                                 MpiReduce::ordered, agreement.text(), 60, meetingSeconds, 4);
+                                 MpiReduce::ordered, agreement.text(), 60, meetingSeconds, 3);
     communicator.leave();
   } catch (const Error &error) {
     EXPECT_EQ(error.status, FSDPRT_BAD_INPUT);
@@ -145,7 +145,7 @@ TEST(Mpi, SchedulesHaveToAgree) {
     GTEST_SKIP() << "needs more than one process";
   uint32_t rank = MpiLibrary::get(meetingSeconds).rank();
   MpiCommunicator communicator(Mesh({{"shard", processes()}}), rank, MpiReduce::ordered, "", 60,
-                               meetingSeconds, 4);
+                               meetingSeconds, 3);
   communicator.add({fb::CollectiveKind::all_gather,
                     fb::Reduction::sum,
                     DType::f32,
@@ -169,7 +169,7 @@ TEST(Mpi, OtherNumberOfProcessesIsRefused) {
   uint32_t ranks = processes() + 1;
   try {
     MpiCommunicator(Mesh({{"shard", ranks}}), MpiLibrary::get(meetingSeconds).rank(),
-                    MpiReduce::ordered, "", 60, meetingSeconds, 4);
+                    MpiReduce::ordered, "", 60, meetingSeconds, 3);
     ADD_FAILURE() << "met";
   } catch (const Error &error) {
     EXPECT_NE(std::string(error.what()).find("expected " + std::to_string(ranks) + " processes"),

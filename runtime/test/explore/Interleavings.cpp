@@ -36,7 +36,7 @@ Interleavings::Process &Interleavings::add(std::string name, std::function<void(
     try {
       {
         std::unique_lock<std::mutex> lock(mutex);
-        turn.wait(lock, [&] { return active == &added; });
+        added.turn.wait(lock, [&] { return active == &added; });
       }
       if (added.mustCrash)
         throw Crash();
@@ -48,7 +48,7 @@ Interleavings::Process &Interleavings::add(std::string name, std::function<void(
     added.hasEnded = true;
     added.body = nullptr; // closes what a crashed process holds
     active = nullptr;
-    turn.notify_all();
+    returned.notify_one();
   });
   return added;
 }
@@ -59,8 +59,8 @@ Interleavings::Process &Interleavings::add(std::string name, std::function<void(
 void Interleavings::pause() {
   std::unique_lock<std::mutex> lock(mutex);
   active = nullptr;
-  turn.notify_all();
-  turn.wait(lock, [&] { return active == self; });
+  returned.notify_one();
+  self->turn.wait(lock, [&] { return active == self; });
   self->waits = false;
   self->wanted.clear();
   if (self->mustCrash)
@@ -108,8 +108,8 @@ bool Interleavings::isReady(Process &process) const {
 void Interleavings::resume(Process &process) {
   std::unique_lock<std::mutex> lock(mutex);
   active = &process;
-  turn.notify_all();
-  turn.wait(lock, [&] { return active == nullptr; });
+  process.turn.notify_one();
+  returned.wait(lock, [&] { return active == nullptr; });
 }
 
 /// Returns the choice at this point: that of the search, or the default.

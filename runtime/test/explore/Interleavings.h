@@ -51,6 +51,7 @@ public:
     std::thread thread;
     std::vector<pollfd> wanted; ///< descriptors that it waits for
     double until = 0;           ///< time that it waits for
+    std::condition_variable turn;
     bool waits = false, mustCrash = false;
   };
   /// Adds a process to the run that begins. `starts` is false if another process starts it.
@@ -92,7 +93,7 @@ private:
   size_t depth = 0;
   Process *active = nullptr; ///< whose turn it is; null: the scheduler's
   std::mutex mutex;
-  std::condition_variable turn;
+  std::condition_variable returned; ///< the turn, to the scheduler
 };
 
 } // namespace fsdprt::test

@@ -68,6 +68,7 @@ public:
   std::string explore() {
     std::string problem = order.explore([&] { begin(); }, [&] { return judge(); });
     std::printf("%zu runs\n", order.numRuns());
+    std::fflush(stdout);
     return problem;
   }
 

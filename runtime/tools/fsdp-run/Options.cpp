@@ -263,7 +263,7 @@ static void addProcesses(CLI::App &app, Options &options) {
       ->capture_default_str()
       ->type_name("S");
   app.add_option("--heartbeat-seconds", options.heartbeatSeconds,
-                 "Time after which a process without a heartbeat is lost, in seconds (over MPI: 4)")
+                 "Time after which a process without a heartbeat is lost, in seconds (over MPI: 3)")
       ->check(number("a finite number of at least 0.5",
                      [](double value) { return value >= 0.5 && std::isfinite(value); }))
       ->capture_default_str()
