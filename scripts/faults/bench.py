@@ -190,6 +190,16 @@ class Job:
                 return pid
         raise Failed(f"rank {rank} has no process:\n{self.output()}")
 
+    def early_pid(self, rank):
+        """Returns the process of a rank as soon as it exists."""
+        until = time.monotonic() + WAIT
+        while time.monotonic() < until and any(process.ended is None for process in self.processes.values()):
+            try:
+                return self.pid(rank)
+            except Failed:
+                time.sleep(0.005)
+        return self.pid(rank)
+
     def named(self, pattern, since, limit, but=()):
         """Returns the seconds until all processes but `but` have printed a matching line."""
         last = since

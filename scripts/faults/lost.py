@@ -30,10 +30,8 @@ def lost(how, kind, rank):
 def exits(how, rank):
     """A rank ends with exit code 0 in the middle of the run."""
     def run(bench):
-        step = 100 if how == "mpi" else 3000
-        # The fault is many steps away, so that there is time to find the process.
-        job = Job(bench, how).start(*FOREVER, f"--inject-rank-fault=exit:{rank}:compute:{step}").reach()
-        since = end_of(job.pid(rank))
+        job = Job(bench, how).start(*FOREVER, f"--inject-rank-fault=exit:{rank}:compute:20")
+        since = end_of(job.early_pid(rank))
         pattern = NAMES[how].format(r=rank, n=0) if how != "processes" else \
             rf"error: rank {rank} \(process \d+\) ended with exit code 0 before the run did"
         return job.check((1,) if how == "mpi" else 3, pattern, since, LIMIT[how], but=(rank,) if how == "env" else ())

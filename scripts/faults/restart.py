@@ -6,11 +6,11 @@ import time
 from faults.bench import Failed, Job, Row, end_of, send, state
 
 GROUP = "Restarts"
-LONG = ["--text=a.txt", "--steps=400", "--save=saves", "--save-every=10", "--keep=6", "--on-failure=restart"]
+LONG = ["--text=a.txt", "--steps=120", "--save=saves", "--save-every=10", "--keep=6", "--on-failure=restart"]
 WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r"(mine|whole)\.st"]
 
 
-def expect_bits(bench, steps="--steps=400"):
+def expect_bits(bench, steps="--steps=120"):
     bench.fsdp_run("m2.fsdp", "--text=a.txt", steps, "--export=whole.st")
     if (bench.folder / "mine.st").read_bytes() != (bench.folder / "whole.st").read_bytes():
         raise Failed("the weights after the restart differ from those of an undisturbed run")
@@ -79,12 +79,12 @@ def unindexed(saves, newest):
 def elastic(kind, fault):
     """Three ranks, artifacts for two and three."""
     def run(bench):
-        options = ["--text=a.txt", "--steps=300", "--save=saves", "--save-every=10", "--keep=3", "--on-failure=restart", "--elastic=2:3"]
+        options = ["--text=a.txt", "--steps=120", "--save=saves", "--save-every=10", "--keep=3", "--on-failure=restart", "--elastic=2:3"]
         job = Job(bench, "processes", ranks=3).start(*options).reach(r"^saved step [0-9]+0:")
         since = send(job.pid(2), fault)
         seconds = job.named(r"restarting from the last save in saves on 2 ranks with (\./)?m2\.fsdp", since, 2.5)
         slow = job.slow
-        job.named(r"^step 300/300", 0, 0)
+        job.named(r"^step 120/120", 0, 0)
         job.codes(0)
         bench.expect_clean(WHOLE)
         if slow:
@@ -95,10 +95,11 @@ def elastic(kind, fault):
 
 def below_minimum(bench):
     """The artifact for two ranks is the smallest, and one of two ranks is lost."""
-    options = ["--text=a.txt", "--steps=100000000", "--on-failure=restart", "--elastic=2:3"]
+    options = ["--text=a.txt", "--steps=100000000", "--save=saves", "--save-every=1000000",
+               "--on-failure=restart", "--elastic=2:3"]
     job = Job(bench, "processes").start(*options).reach()
     since = send(job.pid(1), signal.SIGKILL)
-    return job.check(3, r"rank 1 .*was killed by signal 9.*; no restart: ", since, 2.5)
+    return job.check(3, r"rank 1 .*was killed by signal 9.*; no restart: ", since, 2.5, files=["saves"])
 
 
 def under_launcher(bench):
@@ -112,11 +113,11 @@ def under_launcher(bench):
 
 def at_most(bench):
     """A rank is lost at each start."""
-    job = Job(bench, "processes").start("--text=a.txt", "--steps=10", "--on-failure=restart", "--max-restarts=2",
-                                        "--inject-rank-fault=kill:1:compute:2")
+    job = Job(bench, "processes").start("--text=a.txt", "--steps=10", "--save=saves", "--save-every=100", "--on-failure=restart",
+                                        "--max-restarts=2", "--inject-rank-fault=kill:1:compute:2")
     for number in (1, 2):
         job.named(rf"restarting from the beginning \({number} of at most 2\)", 0, 0)
-    return job.check(3, r"error: rank 1 .*was killed by signal 9", 0)
+    return job.check(3, r"error: rank 1 .*was killed by signal 9", 0, files=["saves"])
 
 
 def rows():
