@@ -466,7 +466,7 @@ void AddBackwardPass::runOnOperation() {
         func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
       emitWarning(
           func.getLoc(),
-          "loss-scale: no f16 value lies between the loss and the gradients, so the scale has no "
+          "loss-scale: no parameter or gradient of a parameter is of type f16, so the scale has no "
           "use; remove --loss-scale, or give --param-dtype=f16");
     backward.cotangents.useResults = useResults;
     if (failed(backward.run(scaled)))

@@ -177,8 +177,12 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   using ChunkRowsPassBase::ChunkRowsPassBase;
 
   bool chunk(linalg::LinalgOp seed);
-  void warnOfLimit(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
+  void noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
+
+  /// The largest of the smallest chunks that exceed the limit; 0 if none does.
+  int64_t mostBytes = 0, mostRows = 0;
+  std::optional<Location> where;
 };
 } // namespace
 
@@ -205,12 +209,13 @@ static int64_t chooseChunkRows(int64_t rows, int64_t fitting) {
   return llvm::divideCeil(rows, llvm::divideCeil(rows, fitting));
 }
 
-/// Warns that the smallest chunk, of `rows` rows, exceeds the limit.
-void ChunkRowsPass::warnOfLimit(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes) {
-  if (warnings)
-    seed.emitWarning() << "max-chunk-bytes: the smallest chunk has " << rows << " rows, which take "
-                       << rows * rowBytes << " bytes; expected at least as many, found "
-                       << maxBytes.getValue();
+/// Notes that the smallest chunk, of `rows` rows, exceeds the limit.
+void ChunkRowsPass::noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes) {
+  if (rows * rowBytes > mostBytes) {
+    mostBytes = rows * rowBytes;
+    mostRows = rows;
+    where = seed.getLoc();
+  }
 }
 
 bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
@@ -220,7 +225,7 @@ bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
       continue;
     int64_t rows = group.countRows(), fitting = maxBytes / group.countRowBytes();
     if (fitting < std::min(rows, minRows.getValue()))
-      warnOfLimit(seed, std::min(rows, minRows.getValue()), group.countRowBytes());
+      noteSmallest(seed, std::min(rows, minRows.getValue()), group.countRowBytes());
     fitting = std::max<int64_t>(fitting, minRows);
     if (rows <= fitting)
       continue;
@@ -238,6 +243,7 @@ bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
 void ChunkRowsPass::runOnOperation() {
   if (maxBytes == 0 || getOperation().isExternal())
     return;
+  mostBytes = 0; // a pass runs on several functions
   llvm::SmallPtrSet<Operation *, 8> whole;
   auto findSeed = [&] {
     linalg::LinalgOp seed;
@@ -256,4 +262,8 @@ void ChunkRowsPass::runOnOperation() {
     else
       whole.insert(seed);
   }
+  if (warnings && mostBytes)
+    emitWarning(*where) << "max-chunk-bytes: the smallest chunk has " << mostRows
+                        << " rows, which take " << mostBytes
+                        << " bytes; expected at least as many, found " << maxBytes.getValue();
 }

@@ -142,7 +142,8 @@ static LogicalResult checkAttention(Op op) {
       return op.emitOpError("expected Q, K, V and O of at most 2^48 elements, found ") << type;
   if (k.getDimSize(0) != q.getDimSize(0) ||
       v.getShape().drop_back() != k.getShape().drop_back()) // (C2)
-    return op.emitOpError("expected one batch size, and K and V of equal heads and lengths; found ")
+    return op.emitOpError("expected Q, K and V of the same batch size, and K and V with equal "
+                          "numbers of heads and keys; found ")
            << q << ", " << k << " and " << v;
   if (q.getDimSize(3) != k.getDimSize(3)) // (C3)
     return op.emitOpError("expected Q and K of one head dimension, found ")
@@ -220,8 +221,8 @@ LogicalResult AttentionGradOp::verify() {
   SmallVector<Value> floats = llvm::filter_to_vector(
       getCaptures(), [](Value v) { return isa<FloatType>(typeOf(v).getElementType()); });
   if (floats.size() != getDcaptures().size()) // (C14)
-    return emitOpError("expected one gradient per captured float tensor, ")
-           << floats.size() << ", found " << getDcaptures().size();
+    return emitOpError("expected one gradient per captured float tensor (")
+           << floats.size() << "), found " << getDcaptures().size();
   for (auto [x, dx] : llvm::zip_equal(floats, getDcaptures()))
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C14)
       return emitOpError("expected a gradient of the shape of ")
@@ -243,12 +244,13 @@ LogicalResult ContributeOp::verify() {
 LogicalResult RandomElementOp::verify() {
   bool bernoulli = getKind() == RandomKind::bernoulli;
   if (getResult().getType().isInteger() && !bernoulli) // (C1)
-    return emitOpError("expected a float with uniform, found ") << getResult().getType();
+    return emitOpError("expected a float result for distribution 'uniform', found ")
+           << getResult().getType();
   if (getSite() > std::numeric_limits<uint32_t>::max()) // (C2)
     return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
   if (getKeep().has_value() != bernoulli) // (C3)
-    return emitOpError(bernoulli ? "expected 'keep' with bernoulli"
-                                 : "expected no 'keep' with uniform");
+    return emitOpError(bernoulli ? "'bernoulli' requires the attribute 'keep'"
+                                 : "'uniform' takes no attribute 'keep'");
   if (bernoulli &&
       !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C3)
     return emitOpError("expected 'keep' in [0, 1], found ") << getKeep()->convertToDouble();

@@ -67,7 +67,7 @@ LogicalResult UnitOp::verify() {
                              [](ParamAttr p) { return p.getTrainable(); });
   if (!isa<FloatType>(getDtype()) && (trains || !isa<IntegerType>(getDtype()))) // (C7)
     return emitOpError("expected floats")
-           << (trains ? " to train" : " or integers") << ", found " << getDtype();
+           << (trains ? " for trainable parameters" : " or integers") << ", found " << getDtype();
   if (getRows()) { // (C8)
     auto table = getNumParams() == 1 ? getParam(0) : ParamAttr();
     if (!table || table.getType().getRank() != 2 || !isa<FloatType>(getDtype()) ||

@@ -129,7 +129,7 @@ static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
   auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
   if (!buffer || !buffer.isPersistent())
     return op->emitOpError("expected ")
-           << name << " to be a buffer of the layout that belongs to no program";
+           << name << " to be a persistent buffer of the layout (without 'in')";
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
     return op->emitOpError("expected a tensor type of static shape, found ") << type;
@@ -231,6 +231,11 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   auto mesh = program.getMeshAttr()
                   ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
                   : MeshOp();
+  if (!program.getMeshAttr()) {
+    op->emitOpError("the slice has pieces over ")
+        << slice.getAxes() << ", but the program names no mesh";
+    return failure();
+  }
   if (slice.getPiece() < 0 || !areAxes(mesh, slice.getAxes())) {
     op->emitOpError("expected a piece of at least 0 bytes over axes of the program's mesh, found ")
         << slice.getPiece() << " bytes over " << slice.getAxes();
@@ -240,6 +245,32 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   for (StringRef axis : slice.getAxes().getAsValueRange<StringAttr>())
     pieces *= mesh.getAxisSize(axis);
   return pieces;
+}
+
+/// Reports a slice that is not in its buffer for each of `pieces` ranks and of `turns` + 1
+/// iterations (S1).
+static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pieces, int64_t turns,
+                                      BufferOp buffer) {
+  InFlightDiagnostic diag = op->emitOpError();
+  if (slice.getOffset() < 0 || slice.getBytes() < 0 || slice.getStride() < 0) {
+    diag << "expected a slice with an offset, a size and a step of at least 0, found "
+         << slice.getOffset() << ", " << slice.getBytes() << " and " << slice.getStride();
+  } else {
+    // A sum of two products of 63-bit numbers does not fit in 64 bits.
+    auto wide = [](int64_t value) { return llvm::APInt(192, value); };
+    llvm::APInt end = wide(slice.getOffset()) + wide(slice.getBytes()) +
+                      wide(slice.getPiece()) * wide(pieces - 1) +
+                      wide(slice.getStride()) * wide(turns);
+    diag << "the slice of " << slice.getBytes() << " bytes at offset " << slice.getOffset()
+         << " ends at " << llvm::toString(end, 10, /*Signed=*/false);
+    if (pieces > 1)
+      diag << " for the last of " << pieces << " ranks (piece " << slice.getPiece() << ")";
+    if (turns > 0)
+      diag << " in the last of " << turns + 1 << " iterations (step " << slice.getStride() << ")";
+    diag << ", after the end of its buffer of " << buffer.getBytes() << " bytes";
+  }
+  diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
+  return diag;
 }
 
 /// Verifies (S1) to (S3) for each slice.
@@ -260,7 +291,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
       return diag;
     }
     if (slice.getStride() && !loop) // (S2)
-      return op->emitOpError("expected a slice without a step outside of a loop, found step ")
+      return op->emitOpError("a slice outside a loop cannot have a step, found step ")
              << slice.getStride();
     FailureOr<int64_t> pieces = countPieces(op, slice, tables); // (S3)
     if (failed(pieces))
@@ -277,14 +308,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
     };
     bool inside = take(slice.getOffset(), 1) && take(slice.getBytes(), 1) &&
                   take(slice.getPiece(), *pieces - 1) && take(slice.getStride(), turns);
-    if (!inside) { // (S1)
-      InFlightDiagnostic diag = op->emitOpError("the slice [")
-                                << slice.getOffset() << ", " << slice.getBytes() << "] with step "
-                                << slice.getStride() << " leaves its buffer of " << bytes
-                                << " bytes";
-      diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
-      return diag;
-    }
+    if (!inside) // (S1)
+      return emitOutside(op, slice, *pieces, turns, buffer);
   }
   return success();
 }
@@ -337,6 +362,8 @@ static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tab
                   ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
                   : MeshOp();
   int64_t ranks = 1;
+  if (!op.getAxes().empty() && !program.getMeshAttr()) // (C1)
+    return op.emitOpError("has the axes ") << op.getAxes() << ", but the program names no mesh";
   if (!op.getAxes().empty() && !areAxes(mesh, op.getAxes())) // (C1)
     return op.emitOpError("expected axes of the program's mesh, or one group of neighbours such as "
                           "\"shard:2\", found ")
@@ -397,7 +424,7 @@ static LogicalResult checkWaited(Operation *op) {
   if (!id)
     return success();
   return op->emitOpError("on channel ")
-         << channel << " expected a wait for id " << *id << " after it";
+         << channel << " expected an 'fsdp.wait' for id " << *id << " later in the same block";
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -418,8 +445,8 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
   bool reduces =
       getKind() == CollectiveKind::reduce_scatter || getKind() == CollectiveKind::all_reduce;
   if (reduces != getReduction().has_value()) // (C6)
-    return emitOpError(reduces ? "expected 'reduce' with " : "expected no 'reduce' with ")
-           << stringifyCollectiveKind(getKind());
+    return emitOpError() << stringifyCollectiveKind(getKind())
+                         << (reduces ? " requires 'reduce'" : " takes no 'reduce'");
   return success();
 }
 
@@ -448,9 +475,12 @@ LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(*this, getUnitAttr());
-  if (!unit || getParam() >= unit.getNumParams()) // (C1)
-    return emitOpError("expected ")
-           << getUnitAttr() << " to be an 'fsdp.unit' with parameter " << getParam();
+  if (!unit) // (C1)
+    return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit'";
+  if (getParam() >= unit.getNumParams()) // (C1)
+    return emitOpError() << getUnitAttr() << " has no parameter "
+                         << static_cast<int64_t>(getParam()) << ": expected an index below "
+                         << unit.getNumParams();
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)

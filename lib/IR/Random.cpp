@@ -45,8 +45,8 @@ LogicalResult RandomOp::verify() {
   if (elements > int64_t(1) << 33) // (C3): 2^32 blocks of two 64-bit words
     return emitOpError("expected samples of at most 2^33 elements, found ") << elements;
   if (getKeep().has_value() != bernoulli) // (C4)
-    return emitOpError(bernoulli ? "expected 'keep' with bernoulli"
-                                 : "expected no 'keep' with uniform");
+    return emitOpError(bernoulli ? "'bernoulli' requires the attribute 'keep'"
+                                 : "'uniform' takes no attribute 'keep'");
   if (bernoulli &&
       !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C4)
     return emitOpError("expected 'keep' in [0, 1], found ") << getKeep()->convertToDouble();

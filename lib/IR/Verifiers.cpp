@@ -60,16 +60,16 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   return diag;
 }
 
-/// Verifies a shard and the types of all parameters of a unit. `what` says whether these are
-/// results or operands of the op.
+/// Verifies a shard and the types of all parameters of a unit. `what` says whether a
+/// type is that of a "result" or an "operand" of the op.
 static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params,
                                 StringRef what, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
   if (failed(unit))
     return failure();
   if (params.size() != unit->getNumParams()) // (C2)
-    return op->emitOpError("expected ")
-           << unit->getNumParams() << " " << what << ", found " << params.size();
+    return op->emitOpError("expected one ") << what << " per parameter of " << name << " ("
+                                            << unit->getNumParams() << "), found " << params.size();
   auto all = llvm::to_vector(llvm::seq<int64_t>(0, params.size()));
   if (failed(checkParams(op, *unit, params, all))) // (C2)
     return failure();
@@ -83,8 +83,8 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
   if (failed(unit))
     return failure();
   if (params.size() != grads.size()) // (C2)
-    return op->emitOpError("expected one operand per entry of 'params', found ")
-           << grads.size() << " and " << params.size();
+    return op->emitOpError("expected one operand per entry of 'params' (")
+           << params.size() << "), found " << grads.size();
   int64_t last = -1;
   for (int64_t index : params) {
     if (index <= last || index >= unit->getNumParams()) // (C2)
@@ -98,12 +98,11 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
 }
 
 LogicalResult UnshardOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkWhole(*this, getUnitAttr(), getShard().getType(), getResultTypes(), "results",
-                    tables);
+  return checkWhole(*this, getUnitAttr(), getShard().getType(), getResultTypes(), "result", tables);
 }
 
 LogicalResult ShardOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkWhole(*this, getUnitAttr(), getShard().getType(), getOperandTypes(), "operands",
+  return checkWhole(*this, getUnitAttr(), getShard().getType(), getOperandTypes(), "operand",
                     tables);
 }
 
@@ -132,8 +131,9 @@ static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows
   int64_t size = cast<RankedTensorType>(shard).getDimSize(0);
   if (size == int64_t(unit->getShardSize()) || size == unit->getFlatSize()) // (C3)
     return success();
-  return op->emitOpError("expected ") << unit->getShardSize() << " elements, a shard of " << name
-                                      << ", or all " << unit->getFlatSize() << ", found " << size;
+  return op->emitOpError("expected a shard of ")
+         << name << " (" << unit->getShardSize() << " elements) or its whole buffer ("
+         << unit->getFlatSize() << "), found " << size << " elements";
 }
 
 LogicalResult UnshardRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -152,16 +152,20 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, name);
   if (!mesh) // (C1)
     return op->emitOpError("expected ") << name << " to be an 'fsdp.mesh'";
-  llvm::StringSet<> seen;
+  llvm::StringMap<StringAttr> seen;
   int64_t ranks = 1;
   for (auto axis : axes.getAsRange<StringAttr>()) {
-    if (!mesh.hasAxis(axis) || !seen.insert(axis.getValue().split(':').first).second) { // (C2)
+    if (!mesh.hasAxis(axis)) { // (C2)
       InFlightDiagnostic diag =
-          op->emitOpError("expected distinct axes of ")
+          op->emitOpError("expected axes of ")
           << name << ", or groups \"AXIS:N\" with N that divides the axis, found " << axis;
       diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
       return diag;
     }
+    auto [other, isNew] = seen.try_emplace(axis.getValue().split(':').first, axis);
+    if (!isNew) // (C2)
+      return op->emitOpError("expected each axis once, whole or as groups, found ")
+             << axis << " after " << other->second;
     ranks *= mesh.getAxisSize(axis.getValue());
   }
   return ranks;
@@ -201,9 +205,15 @@ static LogicalResult checkPieces(Operation *op, Value whole, Value piece,
     return failure();
   auto from = cast<RankedTensorType>(whole.getType()), to = cast<RankedTensorType>(piece.getType());
   if (from.getDimSize(0) != to.getDimSize(0) * *ranks ||
-      from.getElementType() != to.getElementType())
-    return op->emitOpError("expected one of ")
-           << *ranks << " equal pieces of " << from << ", found " << to;
+      from.getElementType() != to.getElementType()) {
+    int64_t size = from.getDimSize(0);
+    if (size % *ranks != 0)
+      return op->emitOpError("expected an input that ")
+             << *ranks << " ranks can divide equally, found " << from;
+    return op->emitOpError("expected a result of type ")
+           << from.clone({size / *ranks}) << ", the input divided among " << *ranks
+           << " ranks, found " << to;
+  }
   return success();
 }
 
@@ -261,7 +271,7 @@ LogicalResult UnshardStartOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<ArrayRef<Type>> types = checkStart(*this, std::nullopt);
   return failed(types)
              ? failure()
-             : checkWhole(*this, getUnitAttr(), getShard().getType(), *types, "results", tables);
+             : checkWhole(*this, getUnitAttr(), getShard().getType(), *types, "result", tables);
 }
 
 LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -333,9 +343,10 @@ LogicalResult ScatterAddRowsOp::verify() {
 /// Verifies (C1) of the cross-entropy ops.
 static LogicalResult checkRowCounts(Operation *op, Value logits, Value targets, Value lse) {
   int64_t rows = cast<RankedTensorType>(logits.getType()).getDimSize(0);
-  for (Value v : {targets, lse})
+  for (auto [v, what] : {std::pair(targets, "targets"), std::pair(lse, "normalizers (lse)")})
     if (int64_t found = cast<RankedTensorType>(v.getType()).getDimSize(0); found != rows)
-      return op->emitOpError("expected ") << rows << " rows as in the logits, found " << found;
+      return op->emitOpError("expected ")
+             << rows << " " << what << ", one per row of the logits, found " << found;
   return success();
 }
 
@@ -403,8 +414,10 @@ LogicalResult DispatchOp::verify() {
   for (auto [result, operand] : llvm::zip_equal(getResults(), getInplace())) {
     if (operand == -1)
       continue;
-    if (operand < 0 || operand >= getNumOperands() || !taken.insert(operand).second) // (C3)
-      return emitOpError("'inplace' expected -1 or distinct operand indices, found ") << operand;
+    bool exists = operand >= 0 && operand < getNumOperands();
+    if (!exists || !taken.insert(operand).second) // (C3)
+      return emitOpError("'inplace' expected -1 or distinct operand indices below ")
+             << getNumOperands() << ", found " << operand << (exists ? " a second time" : "");
     if (getOperand(operand).getType() != result.getType()) // (C3)
       return emitOpError("result of type ")
              << result.getType() << " cannot be written over operand " << operand << " of type "

@@ -165,8 +165,10 @@ FailureOr<Place> LayoutBuilder::getArgument(func::FuncOp function, unsigned inde
     layout.setRankAttr(FlatSymbolRefAttr::get(place.buffer.getSymNameAttr()));
   } else {
     return emitError(argument.getLoc())
-           << "argument " << index << " of @" << function.getName()
-           << ": expected an attribute of a state, an input, the step block or the rank block";
+           << "argument " << index << " of @" << function.getName() << ": expected one of '"
+           << FSDPDialect::unitAttr << "' (a state), '" << FSDPDialect::batchAttr
+           << "' (an input), '" << FSDPDialect::blockAttr << "' and '" << FSDPDialect::rankAttr
+           << "'";
   }
   if (auto type = cast<RankedTensorType>(argument.getType()); place.bytes != getStorageBytes(type))
     return emitClash(function, index, type, place.buffer.getLoc());

@@ -123,7 +123,8 @@ private:
   SmallVector<RepeatedGather> gathers;
   SmallVector<double> seconds; // seconds by call
   SmallVector<Item> items;
-  FoundChoice smallest; // smallest choice tried so far
+  FoundChoice smallest;               // smallest choice tried so far
+  std::optional<FoundChoice> fastest; // fastest choice tried so far that fits
 };
 
 } // namespace
@@ -169,7 +170,9 @@ FailureOr<FoundChoice> Search::run() {
     return failure();
   bool fits = all->bytes < none->bytes && all->bytes <= options.limit;
   FailureOr<FoundChoice> best = fits ? findFastest(*all, maxPlans) : searchParts();
-  return failed(best) ? best : finish(*best);
+  if (failed(best))
+    return failure();
+  return finish(fastest && fastest->seconds < best->seconds ? *fastest : *best);
 }
 
 /// Runs steps 3 to 5. `all` is the plan with all items. Starts no plan of step 5 after `mostPlans`.
@@ -371,6 +374,8 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
     return failure();
   if (plans == 1 || choice.bytes < smallest.bytes)
     smallest = choice;
+  if (choice.bytes <= options.limit && (!fastest || choice.seconds < fastest->seconds))
+    fastest = choice;
   return choice;
 }
 

@@ -100,7 +100,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     std::string expected;
     std::optional<OffloadKinds> kinds = parseValue<OffloadKinds>(offload, expected);
     if (!kinds)
-      return getOperation().emitError("offload: ") << expected << ", found '" << offload << "'";
+      return mlir::emitError(function.getLoc(), "offload: ")
+             << expected << ", found '" << offload << "'";
     MemorySearchOptions options{memoryLimit,     keepGathers, kinds->activations,
                                 offloadMinBytes, schedule,    {}};
     options.addSchedule = [&](OpPassManager &pm, bool atAllCosts) {

@@ -148,8 +148,7 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, llvm::json::OStream &js
 }
 
 void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json,
-                            ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes,
-                            const KernelReport &kernels) {
+                            ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes) {
   if (MeshOp mesh = getMesh(module))
     json.attributeObject("mesh", [&] {
       for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -164,15 +163,13 @@ void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json,
     writeChoices(accumulation, json);
   if (!dtypes.empty())
     writeDtypes(dtypes, json);
-  if (!kernels.chip.empty())
-    writeKernels(kernels, json);
   writePrograms(module, json);
 }
 
 static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
-                        ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
+                        ArrayRef<DtypeRow> dtypes) {
   llvm::json::OStream json(os, /*IndentSize=*/2);
-  json.object([&] { writeExplanation(module, json, accumulation, dtypes, kernels); });
+  json.object([&] { writeExplanation(module, json, accumulation, dtypes); });
   os << "\n";
 }
 
@@ -289,7 +286,7 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, raw_ostream &os) {
 }
 
 static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
-                        ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
+                        ArrayRef<DtypeRow> dtypes) {
   if (MeshOp mesh = getMesh(module)) {
     os << "Mesh";
     for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -305,8 +302,6 @@ static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
   writeUnits(measureUnits(module), os);
   if (!dtypes.empty())
     writeDtypes(dtypes, /*all=*/false, os);
-  if (!kernels.chip.empty())
-    writeKernels(kernels, os);
   os << "\nPrograms\n";
   for (auto program : module.getOps<ProgramOp>())
     os << "  " << llvm::left_justify(program.getSymName(), 16)
@@ -326,9 +321,9 @@ ChoiceReport fsdp::measureChoice(ModuleOp planned, StringRef option, bool isTake
 }
 
 void fsdp::explain(ModuleOp module, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation,
-                   ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
+                   ArrayRef<DtypeRow> dtypes) {
   if (json)
-    explainJson(module, os, accumulation, dtypes, kernels);
+    explainJson(module, os, accumulation, dtypes);
   else
-    explainText(module, os, accumulation, dtypes, kernels);
+    explainText(module, os, accumulation, dtypes);
 }

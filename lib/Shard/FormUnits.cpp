@@ -144,8 +144,9 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
     loss = func;
   }
   if (!loss)
-    return mlir::emitError(module.getLoc(),
-                           "expected one public function, the loss, as Import leaves it");
+    return mlir::emitError(
+        module.getLoc(),
+        "expected one public function, the loss, found none; run the Import stage first");
   if (!loss.getBody().hasOneBlock())
     return mlir::emitError(loss.getLoc(), "expected a body of one block");
   loss.setSymName("loss");

@@ -106,7 +106,7 @@ LogicalResult WrapFile::read() {
   std::optional<JsonValue> list = readJson(path.str(), problem);
   if (!list)
     return emitError(problem.line ? at(problem.line, problem.column) : origin)
-           << "wrap: '" << path << "' " << (problem.line ? "is " : "") << problem.message;
+           << "wrap: '" << path << "': " << problem.message;
   if (!list->is(Kind::array) || list->elements.empty())
     return fail(*list) << "expected a list of patterns such as [\"h.*\"], found "
                        << (list->is(Kind::array) ? "an empty one" : list->describe());

@@ -32,7 +32,7 @@ FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
     auto [name, size] = axis.split('=');
     if (name != "replicate" && name != "shard") {
       emitError() << "mesh '" << text
-                  << "': expected axes 'replicate' and 'shard' as in "
+                  << "': expected sizes of the axes 'replicate', 'shard' or both, as in "
                      "'replicate=2,shard=4', found '"
                   << axis << "'";
       return failure();

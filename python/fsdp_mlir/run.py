@@ -30,7 +30,8 @@ class Metrics:
 
     ``loss`` is the mean loss, ``grad_norm`` the global gradient norm before clipping, ``lr`` the
     learning rate, and ``tokens`` the number of tokens. ``finite`` is False if loss or norm is not
-    finite; such a step changes nothing.
+    finite; such a step changes nothing. ``loss_scale`` is the loss scale of the next step, or 0 if
+    the model has none.
     """
 
     step: int
@@ -157,6 +158,7 @@ class Run:
                                        str(self.artifact.path).encode(),
                                        int(self._checks and self.is_root), ctypes.byref(found))
             self.steps, self._seed, self._resumed = found.step, found.seed, found
+            self._lr = float(self._read_block(self.local_ranks[0])[native.BLOCK_LR])
             if found.fallback:
                 warnings.warn(f"{found.fallback.decode()}; going on from {found.folder.decode()}, "
                               "the newest save that is whole", stacklevel=4)
@@ -198,8 +200,9 @@ class Run:
         ranks of this process: rank 0's examples first, and within a rank micro-batch 0 first.
         Contiguous arrays of the input's own type are not copied.
 
-        ``lr``: learning rate from this step on. By default it is the rate of the previous step, or
-        in the first step the artifact's rate.
+        ``lr``: learning rate from this step on. By default it is the rate of the previous step, also
+        if that step is in the save that this run resumes. The first step of a run that does not
+        resume has the artifact's rate.
 
         Raises BadInputError for a batch of another shape or type, or for ids out of range, without
         changing any state. Raises NonFiniteError according to ``on_nonfinite``. Raises

@@ -144,6 +144,25 @@ def test_save_and_resume_bit_for_bit(step, batches, tmp_path):
             run.save(tmp_path / "saves")
 
 
+def test_a_resumed_run_keeps_its_rate(step, single, batches, tmp_path):
+    data = batches(2, steps=4)
+    with step.train(seed=8) as run:
+        losses = [run.step(batch, lr=5e-4).loss for batch in data]
+    with step.train(seed=8) as run:
+        for batch in data[:2]:
+            run.step(batch, lr=5e-4)
+        run.save(tmp_path / "saves")
+    with step.train(resume=tmp_path / "saves") as run:
+        metrics = [run.step(batch) for batch in data[2:]]
+        assert [m.loss for m in metrics] == losses[2:]
+        assert all(m.lr == np.float32(5e-4) for m in metrics)
+    with pytest.warns(UserWarning, match="another artifact"):
+        run = single.train(resume=tmp_path / "saves")
+    with run:
+        assert run.step(batches(1)[0]).lr == np.float32(5e-4)
+        assert run.step(batches(1)[0], lr=1e-3).lr == 1e-3
+
+
 def test_save_without_waiting(model, batches, tmp_path):
     step = fm.compile(model, mesh="shard=2", async_save=True, output=tmp_path / "async.fsdp")
     data = batches(2, steps=5)

@@ -38,8 +38,8 @@ public:
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   /// Fills `memory` for the copy of that shard that the program 'snapshot' makes.
   void snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
-  /// Copies elements [first, first + count) of that shard to `into`. If `into` is null, copies them
-  /// from `from`.
+  /// Copies elements [first, first + count) of a rank's shard of state `index` to `into`. If `into`
+  /// is null, copies `from` to these elements.
   void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
                  const void *from) const;
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);

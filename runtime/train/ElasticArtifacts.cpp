@@ -33,6 +33,7 @@ struct Candidate {
   std::string path, target;
   uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, over all ranks
   bool trains = false;
+  bool copies = false; ///< whether saves are written from a copy (--async-save)
   SaveIndex layout;
 };
 /// Difference from the given artifact: whether the names are unrelated, the number of differing
@@ -48,8 +49,13 @@ static Candidate describe(const std::string &path) {
   info.struct_size = sizeof info;
   fsdprt_artifact_get_info(opened, &info);
   bool trains = fsdprt_artifact_has_program(opened, "step");
-  return {path,   info.target,           info.ranks, info.tokens_per_rank * info.ranks,
-          trains, describeLayout(opened)};
+  return {path,
+          info.target,
+          info.ranks,
+          info.tokens_per_rank * info.ranks,
+          trains,
+          fsdprt_artifact_has_program(opened, "snapshot") != 0,
+          describeLayout(opened)};
 }
 
 /// Throws Error if `other` cannot resume the saves of `own`.
@@ -84,8 +90,9 @@ static Distance distance(const Candidate &own, const Candidate &other) {
   std::vector<std::string> differing;
   std::set_symmetric_difference(mine.begin(), mine.end(), its.begin(), its.end(),
                                 std::back_inserter(differing));
+  size_t options = differing.size() + (own.copies != other.copies);
   uint64_t tokens = std::max(own.tokens, other.tokens) - std::min(own.tokens, other.tokens);
-  return {!isNamedAfter(own.path, other.path), differing.size(), tokens};
+  return {!isNamedAfter(own.path, other.path), options, tokens};
 }
 
 ElasticArtifacts::ElasticArtifacts(const std::string &path, std::string in, uint64_t least,

@@ -22,10 +22,10 @@ namespace fsdprt {
 /// Name of the tensor that holds a rank's step block.
 inline constexpr const char saveBlockName[] = "step_block";
 
-/// Returns the indices of the states of which `rank` writes a piece, by the names of their tensors.
+/// Returns a map from tensor names to indices of states: those of which `rank` writes a piece.
 std::map<std::string, uint64_t> statesOf(const SaveIndex &layout, uint64_t rank);
 
-/// Returns the range of elements of a state that a rank holds, and their address.
+/// Returns the address and range of the elements of a state that a rank holds.
 fsdprt_state_memory memoryOf(const fsdprt_session *session, uint32_t rank, uint64_t state);
 
 /// The content of a rank's file.

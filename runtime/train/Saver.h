@@ -73,7 +73,7 @@ private:
     bool isCommitting = false; ///< all files are written
     uint64_t bytes = 0;        ///< size of the complete save, in the process of rank 0
   };
-  /// Result of one process's work on a save.
+  /// What a process reports to the others after each part of a save.
   struct Word;
 
   SaveIndex describe(const RunState &run, const fsdprt_session *session) const;

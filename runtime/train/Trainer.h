@@ -81,8 +81,8 @@ private:
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  std::vector<float> savedBlocks, blocksBefore; ///< blocks before a validation and before a step
-  float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< block of the process's first rank after a step
+  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before a validation, before a step
+  float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< first rank's step block after the last step
   double validationLoss = -1;
 
   /// Data that processes exchange between steps.

@@ -52,8 +52,9 @@ struct TrainingOptions : LaunchOptions {
 
   std::string init, exportTo;
   std::string save, resume;
-  bool waitForSaves = false;        ///< each save ends before the next step
-  uint64_t saveEvery = 0, keep = 0; ///< 0 means to save only at the end, and to keep all saves
+  bool waitForSaves = false; ///< each save ends before the next step
+  /// Number of steps between saves (0: only after the last step); number of saves to keep (0: all).
+  uint64_t saveEvery = 0, keep = 0;
   std::string metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;
   bool profile = false;

@@ -21,7 +21,14 @@ func.func private @dynamic(%x: tensor<?xf32> {fsdp.inout = 0}) -> tensor<?xf32> 
 
 // -----
 
-// expected-error @below {{argument 1 expected 'fsdp.out' or 'fsdp.inout' to be the number of a result without another destination, found 0}}
+// expected-error @below {{argument 1 names result 0, which already has a destination}}
 func.func private @twice(%x: tensor<4xf32> {fsdp.out = 0}, %y: tensor<4xf32> {fsdp.inout = 0}) -> tensor<4xf32> attributes {fsdp.kernel} {
   return %y : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 expected 'fsdp.out' or 'fsdp.inout' to be the number of a result, below 1, found 1}}
+func.func private @far(%x: tensor<4xf32> {fsdp.inout = 1}) -> tensor<4xf32> attributes {fsdp.kernel} {
+  return %x : tensor<4xf32>
 }

@@ -32,7 +32,7 @@ func.func @f(%q: tensor<0x2x1152921504606846977x8xf32>) {
 
 // attention (C2)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x6x8xf32>) {
-  // expected-error @below {{expected one batch size, and K and V of equal heads and lengths}}
+  // expected-error @below {{expected Q, K and V of the same batch size, and K and V with equal numbers of heads and keys}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x6x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -344,7 +344,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C14)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
-  // expected-error @below {{expected one gradient per captured float tensor, 1, found 0}}
+  // expected-error @below {{expected one gradient per captured float tensor (1), found 0}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
   return
@@ -426,7 +426,7 @@ func.func @uniform_flags(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %s = arith.constant 5 : i64
-    // expected-error @below {{expected a float with uniform, found 'i1'}}
+    // expected-error @below {{expected a float result for distribution 'uniform', found 'i1'}}
     %f = fsdp.random_element uniform seed %s step %s sample %s element %j site 3 : i1
     %y = arith.constant 1.0 : f32
     fsdp.yield %y : f32
@@ -456,7 +456,7 @@ func.func @no_keep(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %s = arith.constant 5 : i64
-    // expected-error @below {{expected 'keep' with bernoulli}}
+    // expected-error @below {{'bernoulli' requires the attribute 'keep'}}
     %f = fsdp.random_element bernoulli seed %s step %s sample %s element %j site 3 : f32
     %y = arith.constant 1.0 : f32
     fsdp.yield %y : f32
@@ -471,7 +471,7 @@ func.func @uniform_keep(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %s = arith.constant 5 : i64
-    // expected-error @below {{expected no 'keep' with uniform}}
+    // expected-error @below {{'uniform' takes no attribute 'keep'}}
     %f = fsdp.random_element uniform keep 0.5 seed %s step %s sample %s element %j site 3 : f32
     %y = arith.constant 1.0 : f32
     fsdp.yield %y : f32

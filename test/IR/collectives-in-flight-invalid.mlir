@@ -61,7 +61,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "b"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the axis, found "b"}}
   %t = fsdp.all_reduce_start %s @m ["b"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return

@@ -72,7 +72,7 @@ func.func @f(%s: tensor<16xf32>) {
 // unshard (C2)
 fsdp.unit @u shards 1 x 16 : f32 reshard true []
 func.func @f(%s: tensor<16xf32>) {
-  // expected-error @below {{expected 0 results, found 1}}
+  // expected-error @below {{expected one result per parameter of @u (0), found 1}}
   %w = fsdp.unshard %s @u site 0 : tensor<16xf32> -> tensor<8x2xf32>
   return
 }
@@ -106,7 +106,7 @@ func.func @f(%g: tensor<4x4xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%g: tensor<4x4xf32>) {
-  // expected-error @below {{expected one operand per entry of 'params', found 1 and 0}}
+  // expected-error @below {{expected one operand per entry of 'params' (0), found 1}}
   %w = fsdp.reduce_scatter @u sum params [] (%g) : (tensor<4x4xf32>) -> tensor<16xf32>
   return
 }
@@ -126,7 +126,7 @@ func.func @f(%g: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "b"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the axis, found "b"}}
   %w = fsdp.all_reduce %g @m ["b"] sum : tensor<4xf32>
   return
 }
@@ -146,8 +146,39 @@ func.func @f(%g: tensor<4xf32>) {
 // flat_reduce_scatter (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected one of 2 equal pieces of 'tensor<4xf32>', found 'tensor<4xf32>'}}
+  // expected-error @below {{expected a result of type 'tensor<2xf32>', the input divided among 2 ranks, found 'tensor<4xf32>'}}
   %w = fsdp.flat_reduce_scatter %g @m ["a"] sum : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// flat_reduce_scatter (C3): an input that the ranks cannot divide
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%g: tensor<5xf32>) {
+  // expected-error @below {{expected an input that 2 ranks can divide equally, found 'tensor<5xf32>'}}
+  %w = fsdp.flat_reduce_scatter %g @m ["a"] sum : tensor<5xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+// cross_entropy (C1): another number of normalizers
+func.func @f(%x: tensor<6x10xf32>, %t: tensor<6xi64>) {
+  // expected-error @below {{expected 6 normalizers (lse), one per row of the logits, found 4}}
+  %l, %e = fsdp.cross_entropy %x, %t : tensor<6x10xf32>, tensor<6xi64> -> tensor<f32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+// dispatch (C3): one operand for two results
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'inplace' expected -1 or distinct operand indices below 1, found 0 a second time}}
+  %y:2 = fsdp.dispatch (%x) inplace [0, 0] : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  ^bb0(%a: tensor<8xf32>):
+    fsdp.yield %a, %a : tensor<8xf32>, tensor<8xf32>
+  }
   return
 }
 
@@ -156,7 +187,7 @@ func.func @f(%g: tensor<4xf32>) {
 // own_piece (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<6xf32>) {
-  // expected-error @below {{expected one of 2 equal pieces of 'tensor<6xf32>', found 'tensor<2xf32>'}}
+  // expected-error @below {{expected a result of type 'tensor<3xf32>', the input divided among 2 ranks, found 'tensor<2xf32>'}}
   %w = fsdp.own_piece %g @m ["a"] : tensor<6xf32> -> tensor<2xf32>
   return
 }
@@ -176,7 +207,7 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 3 []
 // -----
 
 // unit (C7)
-// expected-error @below {{expected floats to train, found 'i8'}}
+// expected-error @below {{expected floats for trainable parameters, found 'i8'}}
 fsdp.unit @u shards 1 x 64 : i8 reshard true [#fsdp.param<"q", tensor<4xi8>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 
 // -----
@@ -209,7 +240,7 @@ fsdp.mesh @m [#fsdp.axis<"shard:2", [4]>]
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:3"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:3"}}
   %y = fsdp.all_reduce %x @m ["shard:3"] sum : tensor<4xf32>
   return
 }
@@ -220,7 +251,7 @@ func.func @f(%x: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:"}}
   %y = fsdp.all_reduce %x @m ["shard:"] sum : tensor<4xf32>
   return
 }
@@ -228,10 +259,9 @@ func.func @f(%x: tensor<4xf32>) {
 // -----
 
 // all_reduce (C2): an axis together with groups on it
-// expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:2"}}
+  // expected-error @below {{expected each axis once, whole or as groups, found "shard:2" after "shard"}}
   %y = fsdp.all_reduce %x @m ["shard", "shard:2"] sum : tensor<4xf32>
   return
 }
@@ -286,7 +316,7 @@ func.func @f(%u: tensor<3x4xf32>, %i: tensor<3xi64>, %t: tensor<9x4xf32>) {
 
 // cross_entropy (C1)
 func.func @f(%x: tensor<6x10xf32>, %t: tensor<5xi64>) {
-  // expected-error @below {{expected 6 rows as in the logits, found 5}}
+  // expected-error @below {{expected 6 targets, one per row of the logits, found 5}}
   %l, %e = fsdp.cross_entropy %x, %t : tensor<6x10xf32>, tensor<5xi64> -> tensor<f32>, tensor<6xf32>
   return
 }
@@ -331,7 +361,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 // dispatch (C3)
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{'inplace' expected -1 or distinct operand indices, found 1}}
+  // expected-error @below {{'inplace' expected -1 or distinct operand indices below 1, found 1}}
   %y = fsdp.dispatch (%x) inplace [1] : (tensor<8xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield %a : tensor<8xf32>
@@ -394,7 +424,7 @@ func.func @f(%s: tensor<64xf32>, %ids: tensor<3xi64>) {
 fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
   #fsdp.param<"w", tensor<16x8xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%g: tensor<3x8xf32>, %ids: tensor<3xi64>) {
-  // expected-error @below {{expected 64 elements, a shard of @u, or all 128, found 32}}
+  // expected-error @below {{expected a shard of @u (64 elements) or its whole buffer (128), found 32 elements}}
   %s = fsdp.reduce_rows @u avg %g at %ids : tensor<3x8xf32>, tensor<3xi64> -> tensor<32xf32>
   return
 }

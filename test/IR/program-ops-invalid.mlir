@@ -210,7 +210,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected @c to be a buffer of the layout that belongs to no program}}
+  // expected-error @below {{expected @c to be a persistent buffer of the layout (without 'in')}}
   fsdp.state_slot @u parameter @c : tensor<16xf32>
 }
 
@@ -325,7 +325,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{the slice [0, 65] with step 0 leaves its buffer of 64 bytes}}
+  // expected-error @below {{the slice of 65 bytes at offset 0 ends at 65, after the end of its buffer of 64 bytes}}
   fsdp.fill @s[0, 65]
 }
 
@@ -343,7 +343,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{the slice [-4, 4] with step 0 leaves its buffer of 64 bytes}}
+  // expected-error @below {{expected a slice with an offset, a size and a step of at least 0, found -4, 4 and 0}}
   fsdp.fill @s[-4, 4]
 }
 
@@ -361,7 +361,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{leaves its buffer of 64 bytes}}
+  // expected-error @below {{ends at 18446744073709551614, after the end of its buffer of 64 bytes}}
   fsdp.fill @s[9223372036854775807, 9223372036854775807]
 }
 
@@ -380,7 +380,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena {
   fsdp.loop 3 {
-    // expected-error @below {{the slice [0, 32] with step 32 leaves its buffer of 64 bytes}}
+    // expected-error @below {{the slice of 32 bytes at offset 0 ends at 96 in the last of 3 iterations (step 32), after the end of its buffer of 64 bytes}}
     fsdp.fill @s[0, 32] step 32
   }
 }
@@ -398,7 +398,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a slice without a step outside of a loop, found step 4}}
+  // expected-error @below {{a slice outside a loop cannot have a step, found step 4}}
   fsdp.fill @g[0, 4] step 4
 }
 
@@ -513,7 +513,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{the slice [64, 64] with step 0 leaves its buffer of 128 bytes}}
+  // expected-error @below {{the slice of 64 bytes at offset 64 ends at 192 for the last of 2 ranks (piece 64), after the end of its buffer of 128 bytes}}
   fsdp.fill @g[64, 64] piece 64 of ["shard"]
 }
 
@@ -524,7 +524,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena {
-  // expected-error @below {{expected a piece of at least 0 bytes over axes of the program's mesh, found 64 bytes over ["shard"]}}
+  // expected-error @below {{the slice has pieces over ["shard"], but the program names no mesh}}
   fsdp.fill @g[0, 64] piece 64 of ["shard"]
 }
 
@@ -612,7 +612,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{on channel 1 expected a wait for id 0 after it}}
+  // expected-error @below {{on channel 1 expected an 'fsdp.wait' for id 0 later in the same block}}
   fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] channel 1
 }
 
@@ -629,7 +629,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected 'reduce' with all_reduce}}
+  // expected-error @below {{all_reduce requires 'reduce'}}
   fsdp.collective 0 all_reduce @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
 }
 
@@ -646,7 +646,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected no 'reduce' with broadcast}}
+  // expected-error @below {{broadcast takes no 'reduce'}}
   fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] reduce sum
 }
 
@@ -714,8 +714,29 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected @u to be an 'fsdp.unit' with parameter 1}}
+  // expected-error @below {{@u has no parameter 1: expected an index below 1}}
   fsdp.initialise @u parameter 1
+}
+
+// -----
+
+// (collective C1)
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena {
+  // expected-error @below {{has the axes ["shard"], but the program names no mesh}}
+  fsdp.collective 0 broadcast @g[0, 8] -> @g[8, 8] of 2 x f32 over ["shard"]
+}
+
+// -----
+
+// (initialise C1)
+fsdp.layout @arena arena 512 {
+}
+fsdp.program @step layout @arena {
+  // expected-error @below {{expected @arena to be an 'fsdp.unit'}}
+  fsdp.initialise @arena parameter 0
 }
 
 // -----
@@ -793,7 +814,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{on channel 3 expected a wait for id 5 after it}}
+  // expected-error @below {{on channel 3 expected an 'fsdp.wait' for id 5 later in the same block}}
   fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
 }
 

@@ -47,7 +47,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C4)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected no 'keep' with uniform}}
+  // expected-error @below {{'uniform' takes no attribute 'keep'}}
   %r = fsdp.random uniform keep 0.5 seed %s step %s first %s site 0 : tensor<4xf32>
   return
 }
@@ -56,7 +56,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C4)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected 'keep' with bernoulli}}
+  // expected-error @below {{'bernoulli' requires the attribute 'keep'}}
   %r = fsdp.random bernoulli seed %s step %s first %s site 0 : tensor<4xf32>
   return
 }

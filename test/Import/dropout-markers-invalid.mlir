@@ -1,18 +1,18 @@
 // RUN: fsdp-opt %s --fsdp-read-dropout-markers --split-input-file --verify-diagnostics
 
-// expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.0' to be a probability from 0 up to, but not 1, found 1.000000e+00 : f64}}
+// expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.0' to be a probability in [0, 1), found 1.000000e+00 : f64}}
 // expected-note @+1 {{declare it as 'func.func private @fsdp.dropout.0(tensor<..>) -> tensor<..> attributes {fsdp.dropout = 0.1 : f64}'}}
 func.func private @fsdp.dropout.0(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 1.0 : f64}
-// expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.1' to be a probability from 0 up to, but not 1, found 0x7FF8000000000000 : f64}}
+// expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.1' to be a probability in [0, 1), found 0x7FF8000000000000 : f64}}
 // expected-note @+1 {{declare it}}
 func.func private @fsdp.dropout.1(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 0x7FF8000000000000 : f64}
-// expected-error @+2 {{to be a probability from 0 up to, but not 1, found "often"}}
+// expected-error @+2 {{to be a probability in [0, 1), found "often"}}
 // expected-note @+1 {{declare it}}
 func.func private @fsdp.dropout.2(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = "often"}
-// expected-error @+2 {{expected 'fsdp.dropout', a probability, of '@fsdp.dropout_3'}}
+// expected-error @+2 {{dropout marker '@fsdp.dropout_3' has no attribute 'fsdp.dropout' (a probability)}}
 // expected-note @+1 {{declare it}}
 func.func private @fsdp.dropout_3(tensor<2x4xf32>) -> tensor<2x4xf32>
-// expected-error @+2 {{expected no body of '@held', a dropout marker}}
+// expected-error @+2 {{dropout marker '@held' must be a declaration, found a body}}
 // expected-note @+1 {{declare it}}
 func.func private @held(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 0.1 : f64} {
   return %x : tensor<2x4xf32>
@@ -25,9 +25,9 @@ func.func private @fsdp.dropout.1(tensor<2x4xf32>) -> tensor<2x5xf32> attributes
 func.func private @fsdp.dropout.2(tensor<3x4xf32>) -> tensor<3x4xf32> attributes {fsdp.dropout = 0.1 : f64}
 func.func private @fsdp.dropout.3(tensor<f32>) -> tensor<f32> attributes {fsdp.dropout = 0.1 : f64}
 func.func @loss(%x: tensor<2x4xf32> {fsdp.batch = "x"}, %i: tensor<2x4xi32> {fsdp.batch = "i"}, %y: tensor<3x4xf32> {fsdp.param = "y"}, %s: tensor<f32>) {
-  // expected-error @+1 {{a dropout marker expected a static tensor of f16, bf16, f32 or f64, found 'tensor<2x4xi32>'}}
+  // expected-error @+1 {{a dropout marker takes a static tensor of f16, bf16, f32 or f64, found 'tensor<2x4xi32>'}}
   %0 = call @fsdp.dropout.0(%i) : (tensor<2x4xi32>) -> tensor<2x4xi32>
-  // expected-error @+1 {{a dropout marker expected one ranked tensor and a result of its type, found 'tensor<2x4xf32>' -> 'tensor<2x5xf32>'}}
+  // expected-error @+1 {{a dropout marker takes one ranked tensor and returns its type, found 'tensor<2x4xf32>' -> 'tensor<2x5xf32>'}}
   %1 = call @fsdp.dropout.1(%x) : (tensor<2x4xf32>) -> tensor<2x5xf32>
   // expected-error @+2 {{dropout expected a tensor whose first dimension is 2, the number of samples, or a multiple of it, found 'tensor<3x4xf32>'}}
   // expected-note @+1 {{the numbers of each sample follow from its place in the batch: apply dropout to a tensor of all samples, the batch first}}
@@ -55,7 +55,7 @@ func.func @loss(%x: tensor<2x4x3xf32> {fsdp.batch = "x"}, %w: tensor<4x4xf32> {f
   // expected-note @+1 {{transpose the tensor}}
   %1 = call @fsdp.dropout.1(%flat) : (tensor<8x3xf32>) -> tensor<8x3xf32>
   // expected-error @+2 {{dropout expected the 2 samples of the batch in dimension 0 of 'tensor<4x4xf32>', found a tensor without them}}
-  // expected-note @+1 {{the ranks would drop different elements of one value: apply dropout after it is added to values of the samples}}
+  // expected-note @+1 {{this tensor is equal on all ranks, but each rank would drop different elements of it: apply dropout after adding it to a tensor of the samples}}
   %2 = call @fsdp.dropout.2(%w) : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return
 }
@@ -82,10 +82,10 @@ func.func @loss(%x: tensor<2x4xf32> {fsdp.batch = "x"}, %order: tensor<2xi64> {f
 // -----
 
 func.func private @fsdp.dropout.0(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 0.1 : f64}
-// expected-error @+4 {{dropout needs the number of samples, the first dimension of the batch inputs: found inputs that differ in it}}
+// expected-error @+4 {{dropout needs the number of samples, the first dimension of the batch inputs: found inputs whose first dimensions differ}}
 // expected-note @+3 {{argument 0 is 'tensor<2x4xf32>'}}
 // expected-note @+2 {{argument 1 is 'tensor<4xf32>'}}
-// expected-note @+1 {{the input called 'tokens' decides: --batch=INDEX=tokens}}
+// expected-note @+1 {{the first dimension of an input named 'tokens' would be used: name one with --batch=INDEX=tokens}}
 func.func @loss(%x: tensor<2x4xf32> {fsdp.batch = "x"}, %y: tensor<4xf32> {fsdp.batch = "y"}) -> tensor<2x4xf32> {
   %0 = call @fsdp.dropout.0(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
   return %0 : tensor<2x4xf32>
@@ -104,10 +104,20 @@ func.func @loss(%x: tensor<2x4xf32> {fsdp.param = "x"}) -> tensor<2x4xf32> {
 
 func.func private @fsdp.dropout.0(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 0.1 : f64}
 func.func private @helper(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
-  // expected-error @+1 {{a dropout marker expected to be called by '@loss' itself, found it in '@helper'}}
+  // expected-error @+1 {{a dropout marker must be called by '@loss' itself, found it in '@helper'}}
   %0 = call @fsdp.dropout.0(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
   return %0 : tensor<2x4xf32>
 }
 func.func @loss(%x: tensor<2x4xf32> {fsdp.batch = "x"}) -> tensor<2x4xf32> {
   return %x : tensor<2x4xf32>
+}
+
+// -----
+
+func.func private @fsdp.dropout.0(tensor<0x4xf32>) -> tensor<0x4xf32> attributes {fsdp.dropout = 0.1 : f64}
+// expected-error @+2 {{dropout needs the number of samples, the first dimension of the batch inputs: found 'tensor<0x4xf32>'}}
+// expected-note @+1 {{argument 0 is 'tensor<0x4xf32>'}}
+func.func @loss(%x: tensor<0x4xf32> {fsdp.batch = "x"}) -> tensor<0x4xf32> {
+  %0 = call @fsdp.dropout.0(%x) : (tensor<0x4xf32>) -> tensor<0x4xf32>
+  return %0 : tensor<0x4xf32>
 }

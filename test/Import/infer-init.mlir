@@ -47,7 +47,7 @@ func.func private @integers(%shift: tensor<4xi32> {fsdp.param = "shift", fsdp.fr
 // A 1xH gate is a matrix of one output, although its product has no loop over outputs; a scale whose products are only yielded,
 // and a scale over a loop that is not summed, start at 1.
 // LOG: remark: inferred initial values normal(0, 0.02) for 1 parameters: gate
-// LOG-NEXT: remark: inferred initial values 1 for 2 parameters: layer_scale, per_column
+// LOG: remark: inferred initial values 1 for 2 parameters: layer_scale, per_column
 func.func private @gates(%gate: tensor<1x4xf32> {fsdp.param = "gate"}, %scale: tensor<1x4xf32> {fsdp.param = "layer_scale"},
     %column: tensor<1x4xf32> {fsdp.param = "per_column"}, %x: tensor<3x4xf32>, %sum: tensor<3xf32>, %sums: tensor<4xf32>)
     -> (tensor<3xf32>, tensor<3x4xf32>, tensor<4xf32>) {

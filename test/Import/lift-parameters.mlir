@@ -48,7 +48,7 @@ func.func @f(%a: tensor<2xi4>) {
 // INTEGER: tensor<4xi64> {fsdp.frozen, fsdp.param = "param.2"}
 // NAME: error: --params: 'nobody' does not match the arguments
 // MISSING: error: --params-file: cannot read
-// JSON: error: --params-file: {{.*}} is not JSON
+// JSON: error: --params-file: {{.*}}: not JSON
 // FIELD: error: --params-file: unknown field "frozn" at index 0
 // WORD: word.json:1:25: error: --params-file: "frozen": expected true or false, found the string "no"
 // BOUND: bound.json:2:35: error: --params-file: "b": expected a number, found the string "1"

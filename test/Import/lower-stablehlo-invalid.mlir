@@ -18,7 +18,7 @@ func.func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 // -----
 
 func.func @f(%x: tensor<2x3xf32>, %y: tensor<4x5xf32>) -> tensor<2x5xf32> {
-  // expected-error @+1 {{expected dimension 1 of the left and 0 of the right operand to have one size}}
+  // expected-error @+1 {{expected dimension 1 of the left and 0 of the right operand to have the same size, found 3 and 4}}
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
   return %0 : tensor<2x5xf32>
 }
@@ -66,9 +66,17 @@ func.func @f(%x: tensor<8xf32>, %i: tensor<i32>, %u: tensor<2xf32>) -> tensor<8x
 // -----
 
 func.func @f(%x: tensor<1x4x1xf32>, %k: tensor<3x1x1xf32>) -> tensor<1x6x1xf32> {
-  // expected-error @+1 {{a dilated input (a transposed convolution), which are not supported}}
+  // expected-error @+1 {{has a dilated input (a transposed convolution), which is not supported; write it as an upsampling and a convolution}}
   %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {lhs_dilate = [2], pad = [[1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x4x1xf32>, tensor<3x1x1xf32>) -> tensor<1x6x1xf32>
   return %0 : tensor<1x6x1xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x1xf32>, %k: tensor<3x1x2xf32>) -> tensor<1x4x2xf32> {
+  // expected-error @+1 {{has groups of samples ('batch_group_count'), which are not supported; write a convolution for each group}}
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 1]]} {batch_group_count = 2 : i64, feature_group_count = 1 : i64} : (tensor<2x4x1xf32>, tensor<3x1x2xf32>) -> tensor<1x4x2xf32>
+  return %0 : tensor<1x4x2xf32>
 }
 
 // -----
@@ -113,7 +121,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{expected the types of 2 operands, found 3}}
+  // expected-error @+1 {{expected one type per operand (2), found 3}}
   %0 = stablehlo.add %x, %x : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-read-stop-markers --split-input-file --verify-diagnostics
 
 // A transformation dropped a marker, because the exporter had counted two markers.
-// expected-error @below {{expected 2 stop-gradient markers by 'fsdp.num_stop_gradients', found 1}}
+// expected-error @below {{expected 2 stop-gradient markers, as 'fsdp.num_stop_gradients' says, found 1}}
 // expected-note @below {{a transformation between the exporter and this compiler has dropped or copied markers; export without it}}
 module attributes {fsdp.num_stop_gradients = 2 : i64} {
   func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
@@ -25,7 +25,7 @@ func.func @other(%w: tensor<4xf32>) -> tensor<4xf32> {
   %a = call @fsdp.stop_gradient(%w) : (tensor<4xf32>) -> tensor<4xf32>
   return %a : tensor<4xf32>
 }
-// expected-error @below {{expected 1 stop-gradient markers by 'fsdp.num_stop_gradients', found 0}}
+// expected-error @below {{expected 1 stop-gradient marker, as 'fsdp.num_stop_gradients' says, found 0}}
 // expected-note @below {{has dropped or copied markers}}
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> attributes {fsdp.num_stop_gradients = 1 : i64} {
   return %w : tensor<4xf32>
@@ -33,7 +33,7 @@ func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> attributes {fsdp.num_stop_gr
 
 // -----
 
-// expected-error @below {{expected no body of '@fsdp.stop_gradient', a stop-gradient marker}}
+// expected-error @below {{stop-gradient marker '@fsdp.stop_gradient' must be a declaration, found a body}}
 // expected-note @below {{declare it as 'func.func private @fsdp.stop_gradient(tensor<..>) -> tensor<..>'}}
 func.func private @fsdp.stop_gradient(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
@@ -68,7 +68,7 @@ func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func private @fsdp.stop_gradient(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{stop-gradient marker expected one ranked tensor and a result of its type, found 'tensor<4xf32>', 'tensor<4xf32>' -> 'tensor<4xf32>'}}
+  // expected-error @below {{a stop-gradient marker takes one ranked tensor and returns its type, found 'tensor<4xf32>', 'tensor<4xf32>' -> 'tensor<4xf32>'}}
   %a = call @fsdp.stop_gradient(%w, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %a : tensor<4xf32>
 }

@@ -10,11 +10,11 @@
 // CHECK-NEXT: fsdp.copy @state.1[0, 128] -> @snapshot_0[0, 128] "snapshot of u momentum"
 
 // The copies are neighbours after other buffers that always live, and no program's buffers are among them.
-// PACKED: fsdp.layout @arena arena 256 host 576
-// PACKED: fsdp.buffer @state.1 "u momentum" optimizer 128 at 0 host
-// PACKED: fsdp.buffer @step.0 "x" staging 64 at 512 in @step from 0 to 1 host
-// PACKED: fsdp.buffer @snapshot "snapshot of u parameter" snapshot 256 at 128 host
-// PACKED: fsdp.buffer @snapshot_0 "snapshot of u momentum" snapshot 128 at 384 host
+// PACKED: fsdp.layout @arena arena 256 attributes {host_bytes = 576 : i64
+// PACKED: fsdp.buffer @state.1 "u momentum" optimizer 128 host at 0
+// PACKED: fsdp.buffer @step.0 "x" staging 64 host at 512 in @step from 0 to 1
+// PACKED: fsdp.buffer @snapshot "snapshot of u parameter" snapshot 256 host at 128
+// PACKED: fsdp.buffer @snapshot_0 "snapshot of u momentum" snapshot 128 host at 384
 
 // DOC-BEFORE-BEGIN fsdp-add-snapshot-program
 // DOC-AFTER: fsdp.program
@@ -25,6 +25,6 @@ fsdp.layout @arena arena 0 {
   fsdp.state_slot @u parameter @state.0 : tensor<64xf32>
   fsdp.buffer @state.1 "u momentum" optimizer 128 host
   fsdp.state_slot @u momentum @state.1 : tensor<64xbf16>
-  fsdp.buffer @step.0 "x" staging 64 in @step from 0 to 1 host
+  fsdp.buffer @step.0 "x" staging 64 host in @step from 0 to 1
 }
 // DOC-BEFORE-END

@@ -18,7 +18,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<4x4xf32> {fsdp.b
 
 // -----
 
-// expected-error @below {{argument 0 of @step: expected an attribute of a state, an input, the step block or the rank block}}
+// expected-error @below {{argument 0 of @step: expected one of 'fsdp.unit' (a state), 'fsdp.batch' (an input), 'fsdp.block' and 'fsdp.rank'}}
 func.func @step(%x: tensor<16xf32>) attributes {fsdp.program = "step"} {
   return
 }

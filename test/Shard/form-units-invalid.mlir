@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-form-units -verify-diagnostics -split-input-file
 
-// expected-error@+1 {{expected one public function, the loss, as Import leaves it}}
+// expected-error@+1 {{expected one public function, the loss, found none; run the Import stage first}}
 module {
   func.func private @main() { return }
 }
@@ -14,7 +14,7 @@ func.func @predict() { return }
 
 // -----
 
-// expected-error@+1 {{expected one public function, the loss, as Import leaves it}}
+// expected-error@+1 {{expected one public function, the loss, found none; run the Import stage first}}
 module {
   func.func private @loss(tensor<4xf32> {fsdp.param = "w"}) -> tensor<f32>
 }

@@ -86,8 +86,7 @@ static LogicalResult writePage(const StepCompilation &step) {
     return failure();
   std::string title = "Training step of " + llvm::sys::path::filename(driver.input).str();
   return writeText(planned.getContext(), driver.report, [&](llvm::raw_ostream &os) {
-    writeReport(planned, *cluster, step.dtypes, measureKernels(planned, step.kernels, *cluster),
-                title, os);
+    writeReport(planned, *cluster, step.dtypes, title, os);
   });
 }
 
@@ -148,14 +147,9 @@ static LogicalResult explainStep(const StepCompilation &step) {
   const DriverOptions &driver = step.options.driver;
   if (driver.explain == ExplainKind::Dtypes)
     writeDtypes(step.dtypes, /*all=*/true, llvm::outs());
-  else if (driver.explain != ExplainKind::None) {
-    ModuleOp planned = *step.module;
-    FailureOr<Cluster> cluster = loadCluster(planned.getContext(), chooseCluster(step.options));
-    if (failed(cluster))
-      return failure();
-    explain(planned, llvm::outs(), driver.explain == ExplainKind::Json, compareAccumulation(step),
-            step.dtypes, measureKernels(planned, step.kernels, *cluster));
-  }
+  else if (driver.explain != ExplainKind::None)
+    explain(*step.module, llvm::outs(), driver.explain == ExplainKind::Json,
+            compareAccumulation(step), step.dtypes);
   return driver.report.empty() ? success() : writePage(step);
 }
 

@@ -19,8 +19,8 @@ inline constexpr unsigned numCategories = getMaxEnumValForCategory() + 1;
 struct MemoryReport {
   /// Peak bytes, indexed by Category.
   int64_t bytes[numCategories] = {};
-  /// Size of the arena, peak of the bytes alive (below which no packing can be), and zeros between
-  /// and after parameters.
+  /// Size of the arena, its lower bound (the peak of the bytes alive), and padding between and
+  /// after parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// Size of the arena in host memory, and peak of its live bytes by category.
   int64_t host = 0, hostBytes[numCategories] = {};

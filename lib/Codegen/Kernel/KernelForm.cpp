@@ -51,10 +51,13 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     info.reads.push_back(!argument.use_empty());
     if (!result)
       continue;
-    if (*result < 0 || *result >= kernel.getNumResults() || covered[*result])
+    if (*result < 0 || *result >= kernel.getNumResults())
+      return kernel.emitError("argument ") << number << " expected '" << outAttr << "' or '"
+                                           << inoutAttr << "' to be the number of a result, below "
+                                           << kernel.getNumResults() << ", found " << *result;
+    if (covered[*result])
       return kernel.emitError("argument ")
-             << number << " expected '" << outAttr << "' or '" << inoutAttr
-             << "' to be the number of a result without another destination, found " << *result;
+             << number << " names result " << *result << ", which already has a destination";
     if (kernel.getResultTypes()[*result] != type)
       return kernel.emitError("argument ")
              << number << " of type " << type << " cannot hold result " << *result << " of type "

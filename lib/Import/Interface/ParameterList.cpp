@@ -156,8 +156,7 @@ LogicalResult SidecarReader::read(std::vector<SidecarEntry> &entries) {
       return emitError(loc) << "--params-file: cannot read '" << file << "': " << why;
     if (!problem.line)
       return emitError(loc) << "--params-file: '" << file << "' is " << why;
-    why.consume_front("not JSON: ");
-    return fail(problem.line, problem.column) << "'" << file << "' is not JSON: " << why;
+    return fail(problem.line, problem.column) << "'" << file << "': " << why;
   }
   if (!list->is(Kind::array))
     return fail(*list) << "expected a list of objects in '" << file << "', found "

@@ -89,12 +89,13 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
     }
     InFlightDiagnostic diag = mlir::emitError(func.getLoc());
     if (!func.isExternal())
-      diag << "expected no body of '@" << func.getSymName() << "', a dropout marker";
+      diag << "dropout marker '@" << func.getSymName() << "' must be a declaration, found a body";
     else if (Attribute found = func->getAttr(dropoutAttr))
       diag << "expected '" << dropoutAttr << "' of '@" << func.getSymName()
-           << "' to be a probability from 0 up to, but not 1, found " << found;
+           << "' to be a probability in [0, 1), found " << found;
     else
-      diag << "expected '" << dropoutAttr << "', a probability, of '@" << func.getSymName() << "'";
+      diag << "dropout marker '@" << func.getSymName() << "' has no attribute '" << dropoutAttr
+           << "' (a probability)";
     diag.attachNote() << "declare it as 'func.func private @" << dropoutAttr
                       << ".0(tensor<..>) -> tensor<..> attributes {" << dropoutAttr
                       << " = 0.1 : f64}'";
@@ -128,13 +129,17 @@ LogicalResult ReadDropoutMarkersPass::readBatch() {
   }
   InFlightDiagnostic diag =
       mlir::emitError(entry.getLoc())
-      << "dropout needs the number of samples, the first dimension of the batch inputs: found "
-      << (inputs.empty() ? "no input" : "inputs that differ in it");
+      << "dropout needs the number of samples, the first dimension of the batch inputs: found ";
+  if (deciding)
+    diag << deciding.getType();
+  else
+    diag << (inputs.empty() ? "no input" : "inputs whose first dimensions differ");
   for (BlockArgument input : inputs)
     diag.attachNote(input.getLoc())
         << "argument " << getPosition(input) << " is " << input.getType();
-  if (!inputs.empty())
-    diag.attachNote(entry.getLoc()) << "the input called 'tokens' decides: --batch=INDEX=tokens";
+  if (!deciding && !inputs.empty())
+    diag.attachNote(entry.getLoc()) << "the first dimension of an input named 'tokens' would be "
+                                       "used: name one with --batch=INDEX=tokens";
   return diag;
 }
 
@@ -156,8 +161,8 @@ LogicalResult ReadDropoutMarkersPass::checkPlace(func::CallOp call, const BatchP
   if (place.kind == BatchPlace::None) {
     diag << "a tensor without them";
     diag.attachNote()
-        << "the ranks would drop different elements of one value: apply dropout after "
-           "it is added to values of the samples";
+        << "this tensor is equal on all ranks, but each rank would drop different elements of "
+           "it: apply dropout after adding it to a tensor of the samples";
   } else {
     diag << "them " << (place.outer > 1 ? "inside " : "in ") << "dimension " << place.dim;
     diag.attachNote() << "the numbers would depend on the number of ranks: transpose the tensor "
@@ -169,7 +174,7 @@ LogicalResult ReadDropoutMarkersPass::checkPlace(func::CallOp call, const BatchP
 LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces &places) {
   if (call->getParentOp() != entry) {
     auto caller = dyn_cast<func::FuncOp>(call->getParentOp());
-    return call.emitError("a dropout marker expected to be called by '@")
+    return call.emitError("a dropout marker must be called by '@")
            << entry.getSymName() << "' itself, found it in '"
            << (caller ? "@" + caller.getSymName().str()
                       : call->getParentOp()->getName().getStringRef().str())
@@ -178,13 +183,13 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   auto type = call.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(call.getOperand(0).getType())
                                          : RankedTensorType();
   if (!type || call.getNumResults() != 1 || call.getResult(0).getType() != type)
-    return call.emitError("a dropout marker expected one ranked tensor and a result of its type, "
+    return call.emitError("a dropout marker takes one ranked tensor and returns its type, "
                           "found ")
            << call.getOperandTypes() << " -> " << call.getResultTypes();
   Type element = type.getElementType();
   if (!type.hasStaticShape() ||
       !(element.isF16() || element.isBF16() || element.isF32() || element.isF64()))
-    return call.emitError("a dropout marker expected a static tensor of f16, bf16, f32 or f64, "
+    return call.emitError("a dropout marker takes a static tensor of f16, bf16, f32 or f64, "
                           "found ")
            << type;
   if (markers[call.getCallee()] == 0)

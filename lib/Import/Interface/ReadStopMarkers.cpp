@@ -84,8 +84,8 @@ LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
     if (func.isExternal())
       return success();
     InFlightDiagnostic diag = mlir::emitError(func.getLoc())
-                              << "expected no body of '@" << func.getSymName()
-                              << "', a stop-gradient marker";
+                              << "stop-gradient marker '@" << func.getSymName()
+                              << "' must be a declaration, found a body";
     diag.attachNote() << "declare it as 'func.func private @" << stopGradientAttr
                       << "(tensor<..>) -> tensor<..>'";
     return diag;
@@ -112,8 +112,8 @@ LogicalResult ReadStopMarkersPass::replace(Operation *op) {
   auto type =
       inputs == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
   if (!type || op->getNumResults() != 1 || op->getResult(0).getType() != type) {
-    InFlightDiagnostic diag = op->emitError("stop-gradient marker expected one ranked tensor and a "
-                                            "result of its type, found ");
+    InFlightDiagnostic diag = op->emitError("a stop-gradient marker takes one ranked tensor and "
+                                            "returns its type, found ");
     diag << op->getOperandTypes() << " -> " << op->getResultTypes();
     return diag;
   }
@@ -139,8 +139,9 @@ LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
     return success();
   InFlightDiagnostic diag = mlir::emitError(holder->getLoc())
                             << "expected " << number.getValue().getZExtValue()
-                            << " stop-gradient markers by '" << numStopGradientsAttr << "', found "
-                            << found;
+                            << (number.getValue().isOne() ? " stop-gradient marker, as '"
+                                                          : " stop-gradient markers, as '")
+                            << numStopGradientsAttr << "' says, found " << found;
   diag.attachNote()
       << "a transformation between the exporter and this compiler has dropped or copied markers; "
          "export without it";

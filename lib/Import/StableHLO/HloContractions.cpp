@@ -104,7 +104,9 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
     for (auto [l, r] : llvm::zip(*pairs.first, *pairs.second))
       if (left.getDimSize(l) != right.getDimSize(r))
         return op->emitError("expected dimension ")
-               << l << " of the left and " << r << " of the right operand to have one size";
+               << l << " of the left and " << r
+               << " of the right operand to have the same size, found " << left.getDimSize(l)
+               << " and " << right.getDimSize(r);
   // One loop per dimension; `exprs` assigns them to the operands.
   SmallVector<AffineExpr> exprs[2];
   unsigned loop = 0;
@@ -184,9 +186,12 @@ static FailureOr<Convolution> readConvolution(Operation *op) {
   SmallVector<int64_t> padding = getInts(op, "padding", SmallVector<int64_t>(2 * count, 0));
   SmallVector<int64_t> inputDilation = getInts(op, "lhs_dilation", ones);
   SmallVector<int64_t> groups = getInts(op, "feature_group_count", {1});
-  if (getInts(op, "batch_group_count", {1}) != ArrayRef<int64_t>{1} || inputDilation != ones)
-    return op->emitError("has groups of samples or a dilated input (a transposed convolution), "
-                         "which are not supported; write it as an upsampling and a convolution");
+  if (getInts(op, "batch_group_count", {1}) != ArrayRef<int64_t>{1})
+    return op->emitError("has groups of samples ('batch_group_count'), which are not supported; "
+                         "write a convolution for each group");
+  if (inputDilation != ones)
+    return op->emitError("has a dilated input (a transposed convolution), which is not supported; "
+                         "write it as an upsampling and a convolution");
   if (failed(checkCount(op, "window_strides", c.strides.size(), count)) ||
       failed(checkCount(op, "rhs_dilation", c.dilation.size(), count)) ||
       failed(checkCount(op, "window_reversal", c.reversal.size(), count)) ||

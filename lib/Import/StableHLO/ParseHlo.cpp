@@ -163,7 +163,7 @@ static ParseResult parseTypes(OpAsmParser &parser, StringRef op, size_t count,
       operands.assign(count, operands.front());
   }
   if (operands.size() != count)
-    return parser.emitError(at) << "expected the types of " << count << " operands, found "
+    return parser.emitError(at) << "expected one type per operand (" << count << "), found "
                                 << operands.size();
   return success();
 }

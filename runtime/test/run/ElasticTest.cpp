@@ -20,6 +20,12 @@ using namespace fsdprt::test;
 namespace {
 class Elastic : public Run {
 protected:
+  /// Keeps only one artifact per mesh.
+  void SetUp() override {
+    Run::SetUp();
+    for (int shards = 1; shards <= 4; ++shards)
+      std::remove(at("async" + std::to_string(shards) + ".fsdp").c_str());
+  }
   void add(const std::string &name, const fb::ManifestT &manifest) {
     auto file = pack(manifest);
     writeFile(at(name), file.data(), file.size());
@@ -53,6 +59,11 @@ protected:
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
+  // An artifact with other options is farther, also if they only reserve memory for saves.
+  auto copies = pack(toyManifest({.shards = 3, .snapshot = true}));
+  writeFile(at("copies.fsdp"), copies.data(), copies.size());
+  EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
+  std::remove(at("copies.fsdp").c_str());
   // Artifacts of other models, damaged artifacts and files without the extension are left out.
   auto other = toy(3);
   other.params[0]->name = "v";

@@ -26,7 +26,7 @@ struct ToyOptions {
   bool asynchronous = true; // starts and waits instead of synchronous collectives
   uint32_t workers = 4;
   bool snapshot = false; // the program 'snapshot' and its memory, for asynchronous saves
-  bool values = false;   // initial values (w: one f64, b: bf16), extra id -100, seed 7
+  bool values = false;   // initial values (one f64 for w, bf16 for b), extra id -100 and seed 7
 };
 
 /// Returns a manifest that passes every check.

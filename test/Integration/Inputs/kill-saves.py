@@ -8,7 +8,7 @@ After a kill of a whole run, every folder step-* must be a whole save, and 'late
 before. When a run has reached its last step, its weights and its last save must equal those of the run that was never
 ended, bit for bit. An elastic run is compared with runs of the same numbers of ranks that end in order where it changed.
 
-usage: kill-saves.py FOLDER [--kills=N] [--seconds=S] [--seed=K] [--modes=whole,rank,elastic]
+usage: kill-saves.py FOLDER [--kills=N] [--seconds=S] [--seed=K] [--modes=whole,rank,elastic] [--artifacts=DIR]
 """
 import argparse, hashlib, json, os, pathlib, random, re, shutil, signal, subprocess, sys, time
 
@@ -18,6 +18,7 @@ parser.add_argument("--kills", type=int, default=30, help="number of kills (defa
 parser.add_argument("--seconds", type=float, default=1e9, help="end after this time with fewer kills")
 parser.add_argument("--seed", type=int, default=1, help="of the moments")
 parser.add_argument("--modes", default="whole,rank,elastic")
+parser.add_argument("--artifacts", type=pathlib.Path, help="folder with m.fsdp for 4 ranks, m.shard3.fsdp and m.shard2.fsdp")
 given = parser.parse_args()
 moments = random.Random(given.seed)
 modes = given.modes.split(",")
@@ -37,9 +38,13 @@ def call(*command, cwd=given.folder):
 def prepare():
     shutil.rmtree(given.folder, ignore_errors=True)
     given.folder.mkdir(parents=True)
-    call("fsdp-modelgen", "gpt2", "--layers=1", "--hidden=24", "--heads=2", "--vocab=67", "--seq=7", "--batch=1", "-o", "m.mlir")
     text = " ".join(str(i * i % 977) for i in range(4000))
     (given.folder / "book.txt").write_text("".join(chr(33 + ord(c) % 34) for c in text))
+    if given.artifacts:
+        for name in ARTIFACTS.values():
+            shutil.copy(given.artifacts / name, given.folder)
+        return
+    call("fsdp-modelgen", "gpt2", "--layers=1", "--hidden=24", "--heads=2", "--vocab=67", "--seq=7", "--batch=1", "-o", "m.mlir")
     call("fsdp-compile", "m.mlir", "--mesh=shard=4", "--also-mesh=shard=3,shard=2", "--grad-accum=3", "--async-save", "-o", "m.fsdp")
 
 
@@ -124,10 +129,15 @@ def kill_whole(golden, span):
 
 
 def children(pid):
-    try:
-        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == pid and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
 
 
 def kill_ranks(mode, run, span, most):
@@ -205,11 +215,12 @@ def kill_elastic(span):
 
 
 prepare()
-begin = time.monotonic()
 call(*command(4, "golden4", extra=["--wait-for-saves"]))
-span = 1.2 * (time.monotonic() - begin)
 call(*command(2, "golden2", extra=["--wait-for-saves"]))
 whole, pair = content("golden4"), content("golden2")
+begin = time.monotonic()
+call(*command(4, "timed"))
+span = 0.7 * (time.monotonic() - begin)
 lap = 0
 while not is_over():
     mode = modes[lap % len(modes)]
@@ -217,9 +228,9 @@ while not is_over():
     if mode == "whole":
         kill_whole(whole, span)
     elif mode == "rank":
-        kill_rank(pair, 2 * span)
+        kill_rank(pair, span)
     else:
-        kill_elastic(2 * span)
+        kill_elastic(span)
 print(f"{sum(counts.values())} kills: {counts['whole']} of a whole run, {counts['rank']} of a rank, "
       f"{counts['elastic']} of a rank of an elastic run with {changes} changes of the number of ranks", flush=True)
 print(f"{in_flight} whole runs were killed during a save; every earlier save was whole")

@@ -12,8 +12,8 @@ MODEL = """func.func @loss(
 }
 """
 CASES = [
-    ("", ":1:1: error: wrap: '{file}' is not JSON: "),
-    ('["h.*"', ":1:7: error: wrap: '{file}' is not JSON: "),
+    ("", ":1:1: error: wrap: '{file}': not JSON: "),
+    ('["h.*"', ":1:7: error: wrap: '{file}': not JSON: "),
     ("[]", ":1:1: error: wrap: expected a list of patterns such as [\"h.*\"], found an empty one"),
     ('{"h": 1}', ":1:1: error: wrap: expected a list of patterns such as [\"h.*\"], found an object"),
     ('["h.0",\n 4]', ":2:2: error: wrap: expected a pattern such as \"h.*\", found the number 4"),
@@ -32,9 +32,9 @@ CASES = [
      ":1:26: error: wrap: expected a list of patterns, found the string \"h.0\""),
     ('[{"unit": "u", "params": ["h.0", null]}]', ":1:34: error: wrap: expected a pattern such as \"h.*\", found null"),
     ('[{"name": "u", "params": ["h.0"]}]', ":1:3: error: wrap: expected \"unit\" and \"params\", found \"name\""),
-    ('[{"unit": "u", "unit": "v"}]', ":1:16: error: wrap: '{file}' is \"unit\" is given twice in one object"),
-    ("[" * 100, ":1:65: error: wrap: '{file}' is nested more than 64 deep"),
-    (None, "error: wrap: '{file}' cannot be read: No such file or directory"),
+    ('[{"unit": "u", "unit": "v"}]', ":1:16: error: wrap: '{file}': \"unit\" is given twice in one object"),
+    ("[" * 100, ":1:65: error: wrap: '{file}': nested more than 64 deep"),
+    (None, "error: wrap: '{file}': cannot be read: No such file or directory"),
 ]
 
 folder = pathlib.Path(sys.argv[1])

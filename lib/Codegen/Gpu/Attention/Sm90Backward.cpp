@@ -47,8 +47,7 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
   queries = values + tileBytes(config.blockKeys(), shape.valueDim);
   douts = queries + stages * queryBytes;
   gradients = douts + stages * doutBytes;
-  gradientBytes = config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0;
-  sums = gradients + stages * gradientBytes;
+  sums = gradients + (config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0);
   lse = sums + (config.addsToQ ? QuerySums(config, shape).floats() * 4 : 0);
   delta = lse + stages * normsBytes;
   barriers = delta + stages * normsBytes;
