@@ -6,11 +6,11 @@ import time
 from faults.bench import Failed, Job, Row, end_of, send, state
 
 GROUP = "Restarts"
-LONG = ["--text=a.txt", "--steps=120", "--save=saves", "--save-every=10", "--keep=6", "--on-failure=restart"]
+LONG = ["--text=a.txt", "--steps=1200", "--save=saves", "--save-every=10", "--keep=6", "--on-failure=restart"]
 WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r"(mine|whole)\.st"]
 
 
-def expect_bits(bench, steps="--steps=120"):
+def expect_bits(bench, steps="--steps=1200"):
     bench.fsdp_run("m2.fsdp", "--text=a.txt", steps, "--export=whole.st")
     if (bench.folder / "mine.st").read_bytes() != (bench.folder / "whole.st").read_bytes():
         raise Failed("the weights after the restart differ from those of an undisturbed run")
@@ -38,12 +38,18 @@ def damaged(what):
         launcher = job.processes[-1].popen.pid
         job.processes[-1].when(r"^saved step 30:")
         ranks = [job.pid(0), job.pid(1)]
-        send(launcher, signal.SIGSTOP)
-        for pid in ranks:
-            send(pid, signal.SIGSTOP)
-        time.sleep(0.05)
         saves = bench.folder / "saves"
-        newest = saves / (saves / "latest").read_text().split()[0]
+        while True:
+            for pid in (launcher, *ranks):
+                send(pid, signal.SIGSTOP)
+            time.sleep(0.05)
+            newest = saves / (saves / "latest").read_text().split()[0]
+            if newest == max(saves.glob("step-*")) and not list(saves.glob(".step-*")):
+                break
+            # A save is in flight. It could end without rank 1, and would then be the newest.
+            for pid in (launcher, *ranks):
+                send(pid, signal.SIGCONT)
+            time.sleep(0.01)
         what(saves, newest)
         since = send(ranks[1], signal.SIGKILL)
         for pid in (launcher, ranks[0]):
@@ -79,12 +85,12 @@ def unindexed(saves, newest):
 def elastic(kind, fault):
     """Three ranks, artifacts for two and three."""
     def run(bench):
-        options = ["--text=a.txt", "--steps=120", "--save=saves", "--save-every=10", "--keep=3", "--on-failure=restart", "--elastic=2:3"]
+        options = ["--text=a.txt", "--steps=1200", "--save=saves", "--save-every=10", "--keep=3", "--on-failure=restart", "--elastic=2:3"]
         job = Job(bench, "processes", ranks=3).start(*options).reach(r"^saved step [0-9]+0:")
         since = send(job.pid(2), fault)
         seconds = job.named(r"restarting from the last save in saves on 2 ranks with (\./)?m2\.fsdp", since, 2.5)
         slow = job.slow
-        job.named(r"^step 120/120", 0, 0)
+        job.named(r"^step 1200/1200", 0, 0)
         job.codes(0)
         bench.expect_clean(WHOLE)
         if slow:
