@@ -69,6 +69,8 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
       if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
         isLate = true; // the port remains in use
     }
+    // The question may have taken the rest of the time.
+    isLate = isLate || Network::get().now() > deadline;
     if (isLate && problem == EADDRINUSE)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
                "choose another MASTER_PORT%s%s",

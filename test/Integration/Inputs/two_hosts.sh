@@ -43,19 +43,32 @@ fsdp-run "$scratch.fsdp" --steps=5 --export="$scratch.threads" >/dev/null
 across "$scratch.fsdp" --steps=5 --export="$scratch.across" --check-against=unsharded --timeout-seconds=120
 cmp "$scratch.threads" "$scratch.across" && echo "same bits"
 
-across "$scratch.fsdp" --steps=100000000 --timeout-seconds=5 --metrics="$scratch.metrics" >"$scratch.cut" 2>&1 &
 lines() { cat "$scratch.metrics" "$scratch.metrics.tmp" 2>/dev/null | wc -l; }
-for i in $(seq 600); do
-  [ "$(lines)" -ge 20 ] && break
-  sleep 0.2
-done
-sleep 1
-echo "the link is cut"
-ip -n $a link set eth0 down
-told=no
-for i in $(seq 450); do
-  grep -q "waited 5 s" "$scratch.cut" && grep -q "waited 5 s" "$scratch.rank1" && told=yes && break
-  sleep 0.2
-done
-cat "$scratch.cut" "$scratch.rank1"
-[ $told = yes ] && echo "told within the limit"
+# cut WORDS NUMBER OPTIONS: cuts the link during a run. WORDS must then be in the output of NUMBER hosts.
+cut() {
+  local words=$1 number=$2 told=no found
+  rm -f "$scratch.rank1" "$scratch.metrics"*
+  across "$scratch.fsdp" --steps=100000000 --timeout-seconds=5 --metrics="$scratch.metrics" "${@:3}" >"$scratch.cut" 2>&1 &
+  local run=$!
+  for i in $(seq 600); do
+    [ "$(lines)" -ge 20 ] && break
+    sleep 0.2
+  done
+  sleep 1
+  echo "the link is cut"
+  ip -n $a link set eth0 down
+  for i in $(seq 450); do
+    found=$(grep -l "$words" "$scratch.cut" "$scratch.rank1" | wc -l)
+    [ "$found" -ge "$number" ] && told=yes && break
+    sleep 0.2
+  done
+  cat "$scratch.cut" "$scratch.rank1"
+  [ $told = yes ] && echo "told within the limit"
+  ip -n $a link set eth0 up
+  wait $run || true
+}
+
+# The watchdog of each rank names the other rank.
+cut "waited 5 s" 2 --heartbeat-seconds=60
+# The first host without heartbeats of the other names its rank, and mpirun ends both.
+cut "has sent no heartbeat for 3 s: rank [01] (last seen" 1
