@@ -32,7 +32,7 @@ def restarts(kind, fault):
 
 
 def damaged(what):
-    """Everything stands still while the newest save is damaged, and rank 1 is then killed."""
+    """Everything stands still while the newest save is damaged, and both ranks are then killed."""
     def run(bench):
         job = Job(bench, "processes").start(*LONG, "--export=mine.st").reach(r"^saved step [3-9]0:|^saved step [0-9]+0:")
         launcher = job.processes[-1].popen.pid
@@ -46,8 +46,8 @@ def damaged(what):
         newest = saves / (saves / "latest").read_text().split()[0]
         what(saves, newest)
         since = send(ranks[1], signal.SIGKILL)
-        for pid in (launcher, ranks[0]):
-            send(pid, signal.SIGCONT)
+        send(ranks[0], signal.SIGKILL)  # it might be about to complete another save
+        send(launcher, signal.SIGCONT)
         seconds = job.named(r"restarting from the last save in saves", since, 2.5)
         slow = job.slow
         job.named(r"warning: saves/.*resuming from saves/step-\d+, the newest undamaged save", 0, 0)
@@ -126,9 +126,9 @@ def rows():
                   "code 0: the same bits", restarts(name, number), 2.5, short=name == "kill")
         yield Row(f"elastic/processes/{name}", GROUP, f"{'kill -9' if name == 'kill' else 'SIGSTOP'} of rank 2 of 3, --elastic=2:3",
                   "code 0: goes on with 2 ranks", elastic(name, number), 2.5, short=name == "kill")
-    for name, planted, what in (("flip", "a bit of the newest save", flip), ("cut", "a file of the newest save is cut", cut),
+    for name, planted, what in (("flip", "a bit of the newest save is changed", flip), ("cut", "a file of the newest save is cut", cut),
                                 ("index", "the newest save has no index", unindexed)):
-        yield Row(f"restart/processes/damaged-{name}", GROUP, f"kill -9 of rank 1, and damaged: {planted}",
+        yield Row(f"restart/processes/damaged-{name}", GROUP, f"kill -9 of both ranks; {planted}",
                   "code 0: the save before; the same bits", damaged(what), 2.5, short=name == "flip")
     yield Row("elastic/processes/minimum", GROUP, "kill -9 of rank 1 of 2, --elastic=2:3", "code 3: no restart", below_minimum, 2.5)
     yield Row("elastic/env/two-of-three", GROUP, "2 processes of an artifact for 3 ranks, --elastic=2:3",
