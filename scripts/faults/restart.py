@@ -6,7 +6,9 @@ import time
 from faults.bench import Failed, Job, Row, end_of, send, state
 
 GROUP = "Restarts"
-LONG = ["--text=a.txt", "--steps=120", "--save=saves", "--save-every=10", "--keep=6", "--on-failure=restart"]
+# The bandwidth makes a step last 20 ms at least, so that the fault comes before the end of the run.
+SLOW = ["--text=a.txt", "--steps=120", "--link-bandwidth=10000000", "--save=saves", "--save-every=10", "--keep=6",
+        "--on-failure=restart"]
 WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r"(mine|whole)\.st"]
 
 
@@ -18,7 +20,7 @@ def expect_bits(bench, steps="--steps=120"):
 
 def restarts(kind, fault):
     def run(bench):
-        job = Job(bench, "processes").start(*LONG, "--export=mine.st").reach(r"^saved step [0-9]+0:")
+        job = Job(bench, "processes").start(*SLOW, "--export=mine.st").reach(r"^saved step [0-9]+0:")
         since = send(job.pid(1), fault)
         seconds = job.named(r"restarting from the last save in saves", since, 2.5)
         slow = job.slow
@@ -34,7 +36,7 @@ def restarts(kind, fault):
 def damaged(what):
     """Everything stands still while the newest save is damaged, and both ranks are then killed."""
     def run(bench):
-        job = Job(bench, "processes").start(*LONG, "--export=mine.st").reach(r"^saved step [3-9]0:|^saved step [0-9]+0:")
+        job = Job(bench, "processes").start(*SLOW, "--export=mine.st").reach(r"^saved step [3-9]0:|^saved step [0-9]+0:")
         launcher = job.processes[-1].popen.pid
         job.processes[-1].when(r"^saved step 30:")
         ranks = [job.pid(0), job.pid(1)]
@@ -79,8 +81,7 @@ def unindexed(saves, newest):
 def elastic(kind, fault):
     """Three ranks, artifacts for two and three."""
     def run(bench):
-        options = ["--text=a.txt", "--steps=120", "--save=saves", "--save-every=10", "--keep=3", "--on-failure=restart", "--elastic=2:3"]
-        job = Job(bench, "processes", ranks=3).start(*options).reach(r"^saved step [0-9]+0:")
+        job = Job(bench, "processes", ranks=3).start(*SLOW, "--elastic=2:3").reach(r"^saved step [0-9]+0:")
         since = send(job.pid(2), fault)
         seconds = job.named(r"restarting from the last save in saves on 2 ranks with (\./)?m2\.fsdp", since, 2.5)
         slow = job.slow
@@ -117,7 +118,7 @@ def at_most(bench):
                                         "--max-restarts=2", "--inject-rank-fault=kill:1:compute:2")
     for number in (1, 2):
         job.named(rf"restarting from the beginning \({number} of at most 2\)", 0, 0)
-    return job.check(3, r"error: rank 1 .*was killed by signal 9", 0, files=["saves"])
+    job.check(3, r"error: rank 1 .*was killed by signal 9", 0, files=["saves"])
 
 
 def rows():
