@@ -49,6 +49,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
+/// In step 6, a plan within this factor of the fastest is preferred if it is the smallest, because
+/// the workspace of kernels, which is not planned yet, comes on top.
+static constexpr double nearlyEqual = 1.02;
 /// Lower limit of the cost of moving a byte, in seconds. A transfer that is hidden completely would
 /// otherwise cost 0.
 static constexpr double leastSecondsPerByte = 1e-18;
@@ -172,7 +175,11 @@ FailureOr<FoundChoice> Search::run() {
   FailureOr<FoundChoice> best = fits ? findFastest(*all, maxPlans) : searchParts();
   if (failed(best))
     return failure();
-  return finish(fastest && fastest->seconds < best->seconds ? *fastest : *best);
+  if (fastest && fastest->seconds < best->seconds)
+    best = *fastest;
+  if (!fits && smallest.bytes <= options.limit && smallest.seconds <= best->seconds * nearlyEqual)
+    best = smallest;
+  return finish(*best);
 }
 
 /// Runs steps 3 to 5. `all` is the plan with all items. Starts no plan of step 5 after `mostPlans`.

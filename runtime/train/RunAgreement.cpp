@@ -45,6 +45,7 @@ std::string fsdprt::agreementOf(const TrainingOptions &options, double lr, uint6
   add("--val-fraction", format("%.17g", options.validationFraction));
   add("--save", options.save);
   add("--save-every", number(options.saveEvery));
+  add("--wait-for-saves", options.waitForSaves ? "given" : "");
   add("--init", options.init.empty() ? "" : "given");
   add("--export", options.exportTo.empty() ? "" : "given");
   add("--trace", options.trace.empty() ? "" : "given");

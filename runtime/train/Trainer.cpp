@@ -333,7 +333,7 @@ void Trainer::train() {
     if (!nonFinite.allows(run, number, block))
       break;
     if (saver.isOpen() && options.saveEvery && number % options.saveEvery == 0)
-      save();
+      save(/*isLast=*/number == options.steps);
   }
   tell([](TrainingObserver &observer) { observer.afterSteps(); });
   reporter.endSteps();

@@ -31,6 +31,7 @@
 #include "Options.h"
 #include "SaveBundle.h"
 #include "fsdp/Analysis/ParserGuard.h"
+#include "fsdp/Import/ParseModel.h"
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
@@ -262,11 +263,16 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   llvm::SourceMgr sources; // keeps source lines for diagnostics
   SourceMgrDiagnosticHandler handler(sources, &context);
+  std::string why;
+  std::unique_ptr<llvm::MemoryBuffer> file = openModel(options.inputFile, ParseLimits().bytes, why);
+  if (!file) {
+    llvm::errs() << "fsdp-kernel-test: error: " << why << "\n";
+    return 2;
+  }
   auto module = [&] {
-    uint64_t bytes = 0;
-    (void)llvm::sys::fs::file_size(options.inputFile, bytes);
-    ParserGuard guard("fsdp-kernel-test", options.inputFile, bytes);
-    return parseSourceFile<ModuleOp>(options.inputFile, sources, &context);
+    ParserGuard guard("fsdp-kernel-test", options.inputFile, file->getBufferSize());
+    sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+    return parseSourceFile<ModuleOp>(sources, &context);
   }();
   if (!module)
     return 2;

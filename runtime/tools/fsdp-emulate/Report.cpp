@@ -108,7 +108,11 @@ Save fsdprt::emulate::parseSave(const std::string &text, const std::vector<Argum
 }
 
 void fsdprt::emulate::saveArgument(const Save &save) {
-  OutputFile file(save.path, /*atomic=*/false);
-  file.write(save.argument.storage->bytes, save.argument.storage->size);
-  file.commit();
+  try {
+    OutputFile file(save.path, /*atomic=*/false);
+    file.write(save.argument.storage->bytes, save.argument.storage->size);
+    file.commit();
+  } catch (const Error &error) {
+    failed("%s", error.what()); // the program has run, so that this is no bad usage
+  }
 }

@@ -23,6 +23,8 @@ given = parser.parse_args()
 moments = random.Random(given.seed)
 modes = given.modes.split(",")
 STEPS, EVERY = 48, 2
+# fsdp-run ends by SIGKILL if rank 0's process is killed after the run is complete.
+AT_THE_END = (0, -signal.SIGKILL)
 counts = {"whole": 0, "rank": 0, "elastic": 0}
 in_flight = finished = changes = 0
 deadline = time.monotonic() + given.seconds
@@ -172,7 +174,7 @@ def kill_rank(golden, span):
     line = command(2, "r", extra=["--processes", "--on-failure=restart", "--max-restarts=1000"])
     run = start(line)
     text = kill_ranks("rank", run, span, most=12)
-    if run.returncode:
+    if run.returncode not in AT_THE_END:
         raise SystemExit(f"rank: exit {run.returncode}\n{text[-2000:]}")
     check_saves(given.folder / "r", STEPS)
     if content("r") != golden:
@@ -181,17 +183,16 @@ def kill_rank(golden, span):
 
 
 def segments(text):
-    """(ranks, first step) of the parts of an elastic run, from its output."""
+    """(ranks, first step) of the parts of an elastic run, from its output. Leaves out parts that were killed before a step."""
     ranks, parts = 4, [(4, 0)]
     for line in text.splitlines():
-        if found := re.search(r"restarting from .* on (\d+) ranks", line):
-            ranks = int(found[1])
-            parts.append((ranks, None))
-        elif "restarting" in line:
-            parts.append((ranks, None))
+        if "restarting from" in line:
+            found = re.search(r" on (\d+) ranks", line)
+            ranks = int(found[1]) if found else ranks
+            parts.append((ranks, 0 if "from the beginning" in line else None))
         elif found := re.search(r"^resumed after step (\d+) ", line):
-            parts[-1] = (parts[-1][0], int(found[1]))
-    return parts
+            parts[-1] = (ranks, int(found[1]))
+    return [part for part in parts if part[1] is not None]
 
 
 def kill_elastic(span):
@@ -201,9 +202,9 @@ def kill_elastic(span):
         shutil.rmtree(given.folder / name, ignore_errors=True)
     run = start(command(4, "e", extra=["--processes", "--on-failure=restart", "--elastic=2:4", "--max-restarts=1000"]))
     text = kill_ranks("elastic", run, span, most=2)
-    if run.returncode:
+    if run.returncode not in AT_THE_END:
         raise SystemExit(f"elastic: exit {run.returncode}\n{text[-3000:]}")
-    parts = [(ranks, first or 0) for ranks, first in segments(text)]
+    parts = segments(text)
     parts = [part for i, part in enumerate(parts) if i + 1 == len(parts) or parts[i + 1][1] > part[1]]
     for (ranks, first), (_, end) in zip(parts, parts[1:] + [(0, STEPS)]):
         if end > first:
@@ -225,12 +226,16 @@ lap = 0
 while not is_over():
     mode = modes[lap % len(modes)]
     lap += 1
-    if mode == "whole":
-        kill_whole(whole, span)
-    elif mode == "rank":
-        kill_rank(pair, span)
-    else:
-        kill_elastic(span)
+    try:
+        if mode == "whole":
+            kill_whole(whole, span)
+        elif mode == "rank":
+            kill_rank(pair, span)
+        else:
+            kill_elastic(span)
+    except SystemExit:
+        print(f"found after {counts}, {finished} finished runs", file=sys.stderr)
+        raise
 print(f"{sum(counts.values())} kills: {counts['whole']} of a whole run, {counts['rank']} of a rank, "
       f"{counts['elastic']} of a rank of an elastic run with {changes} changes of the number of ranks", flush=True)
 print(f"{in_flight} whole runs were killed during a save; every earlier save was whole")

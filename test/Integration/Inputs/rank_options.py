@@ -46,6 +46,7 @@ REFUSED = {  # message
     "--export": (PLAIN, ["--export=other.safetensors"], None, "--export"),
     "--save": (PLAIN, ["--save=new"], None, "--save"),
     "--save-every": (SAVES, ["--save-every=2"], None, "--save-every"),
+    "--wait-for-saves": (SAVES, ["--wait-for-saves"], None, "--wait-for-saves"),
     "--resume": (PLAIN, ["--resume=half"], None, "ranks do not agree"),
     "--device": (PLAIN, ["--device=emulate"], None, "--device|compiled for the CPU"),
     "--gemm": (PLAIN, ["--gemm=auto"], None, "--gemm|ranks do not agree"),
