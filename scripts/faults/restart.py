@@ -6,11 +6,13 @@ import time
 from faults.bench import Failed, Job, Row, end_of, send, state
 
 GROUP = "Restarts"
-LONG = ["--text=a.txt", "--steps=1200", "--save=saves", "--save-every=10", "--keep=6", "--on-failure=restart"]
+# The bandwidth makes a step last 20 ms at least, so that the fault comes before the end of the run.
+SLOW = ["--text=a.txt", "--steps=120", "--link-bandwidth=10000000", "--save=saves", "--save-every=10", "--keep=6",
+        "--on-failure=restart"]
 WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r"(mine|whole)\.st"]
 
 
-def expect_bits(bench, steps="--steps=1200"):
+def expect_bits(bench, steps="--steps=120"):
     bench.fsdp_run("m2.fsdp", "--text=a.txt", steps, "--export=whole.st")
     if (bench.folder / "mine.st").read_bytes() != (bench.folder / "whole.st").read_bytes():
         raise Failed("the weights after the restart differ from those of an undisturbed run")
@@ -18,7 +20,7 @@ def expect_bits(bench, steps="--steps=1200"):
 
 def restarts(kind, fault):
     def run(bench):
-        job = Job(bench, "processes").start(*LONG, "--export=mine.st").reach(r"^saved step [0-9]+0:")
+        job = Job(bench, "processes").start(*SLOW, "--export=mine.st").reach(r"^saved step [0-9]+0:")
         since = send(job.pid(1), fault)
         seconds = job.named(r"restarting from the last save in saves", since, 2.5)
         slow = job.slow
@@ -32,28 +34,22 @@ def restarts(kind, fault):
 
 
 def damaged(what):
-    """Everything stands still while the newest save is damaged, and rank 1 is then killed."""
+    """Everything stands still while the newest save is damaged, and both ranks are then killed."""
     def run(bench):
-        job = Job(bench, "processes").start(*LONG, "--export=mine.st").reach(r"^saved step [3-9]0:|^saved step [0-9]+0:")
+        job = Job(bench, "processes").start(*SLOW, "--export=mine.st").reach(r"^saved step [3-9]0:|^saved step [0-9]+0:")
         launcher = job.processes[-1].popen.pid
         job.processes[-1].when(r"^saved step 30:")
         ranks = [job.pid(0), job.pid(1)]
+        send(launcher, signal.SIGSTOP)
+        for pid in ranks:
+            send(pid, signal.SIGSTOP)
+        time.sleep(0.05)
         saves = bench.folder / "saves"
-        while True:
-            for pid in (launcher, *ranks):
-                send(pid, signal.SIGSTOP)
-            time.sleep(0.05)
-            newest = saves / (saves / "latest").read_text().split()[0]
-            if newest == max(saves.glob("step-*")) and not list(saves.glob(".step-*")):
-                break
-            # A save is in flight. It could end without rank 1, and would then be the newest.
-            for pid in (launcher, *ranks):
-                send(pid, signal.SIGCONT)
-            time.sleep(0.01)
+        newest = saves / (saves / "latest").read_text().split()[0]
         what(saves, newest)
         since = send(ranks[1], signal.SIGKILL)
-        for pid in (launcher, ranks[0]):
-            send(pid, signal.SIGCONT)
+        send(ranks[0], signal.SIGKILL)  # it might be about to complete another save
+        send(launcher, signal.SIGCONT)
         seconds = job.named(r"restarting from the last save in saves", since, 2.5)
         slow = job.slow
         job.named(r"warning: saves/.*resuming from saves/step-\d+, the newest undamaged save", 0, 0)
@@ -85,12 +81,11 @@ def unindexed(saves, newest):
 def elastic(kind, fault):
     """Three ranks, artifacts for two and three."""
     def run(bench):
-        options = ["--text=a.txt", "--steps=1200", "--save=saves", "--save-every=10", "--keep=3", "--on-failure=restart", "--elastic=2:3"]
-        job = Job(bench, "processes", ranks=3).start(*options).reach(r"^saved step [0-9]+0:")
+        job = Job(bench, "processes", ranks=3).start(*SLOW, "--elastic=2:3").reach(r"^saved step [0-9]+0:")
         since = send(job.pid(2), fault)
         seconds = job.named(r"restarting from the last save in saves on 2 ranks with (\./)?m2\.fsdp", since, 2.5)
         slow = job.slow
-        job.named(r"^step 1200/1200", 0, 0)
+        job.named(r"^step 120/120", 0, 0)
         job.codes(0)
         bench.expect_clean(WHOLE)
         if slow:
@@ -123,7 +118,7 @@ def at_most(bench):
                                         "--max-restarts=2", "--inject-rank-fault=kill:1:compute:2")
     for number in (1, 2):
         job.named(rf"restarting from the beginning \({number} of at most 2\)", 0, 0)
-    job.check(3, r"error: rank 1 .*was killed by signal 9", 0, files=["saves"])  # planted by the run itself: no time to measure
+    job.check(3, r"error: rank 1 .*was killed by signal 9", 0, files=["saves"])
 
 
 def rows():
@@ -132,9 +127,9 @@ def rows():
                   "code 0: the same bits", restarts(name, number), 2.5, short=name == "kill")
         yield Row(f"elastic/processes/{name}", GROUP, f"{'kill -9' if name == 'kill' else 'SIGSTOP'} of rank 2 of 3, --elastic=2:3",
                   "code 0: goes on with 2 ranks", elastic(name, number), 2.5, short=name == "kill")
-    for name, planted, what in (("flip", "a bit of the newest save", flip), ("cut", "a file of the newest save is cut", cut),
+    for name, planted, what in (("flip", "a bit of the newest save is changed", flip), ("cut", "a file of the newest save is cut", cut),
                                 ("index", "the newest save has no index", unindexed)):
-        yield Row(f"restart/processes/damaged-{name}", GROUP, f"kill -9 of rank 1, and damaged: {planted}",
+        yield Row(f"restart/processes/damaged-{name}", GROUP, f"kill -9 of both ranks; {planted}",
                   "code 0: the save before; the same bits", damaged(what), 2.5, short=name == "flip")
     yield Row("elastic/processes/minimum", GROUP, "kill -9 of rank 1 of 2, --elastic=2:3", "code 3: no restart", below_minimum, 2.5)
     yield Row("elastic/env/two-of-three", GROUP, "2 processes of an artifact for 3 ranks, --elastic=2:3",

@@ -189,12 +189,15 @@ bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   return true;
 }
 
-/// Throws Error if the process of another rank is stopped, or if the link to it is cut.
+/// Notes an error if the process of another rank is stopped, or if the link to it is cut. Other
+/// processes are told as long as this one serves.
 void MpiCommunicator::checkHeartbeats() {
   std::optional<uint32_t> rank = heartbeat->silent(heartbeatSeconds);
-  if (rank && !watchdog->hasFailed())
-    throw Error(FSDPRT_HUNG, format("rank %u has sent no heartbeat for %g s: %s", *rank,
-                                    heartbeatSeconds, describeProgress(*rank).c_str()));
+  if (!rank || silence || watchdog->hasFailed())
+    return;
+  silence = Error(FSDPRT_HUNG, format("rank %u has sent no heartbeat for %g s: %s", *rank,
+                                      heartbeatSeconds, describeProgress(*rank).c_str()));
+  watchdog->fail(FSDPRT_HUNG);
 }
 
 void MpiCommunicator::serve() {
@@ -222,6 +225,8 @@ void MpiCommunicator::poll() {
     std::lock_guard<std::mutex> lock(mpi.getMutex());
     if (problem)
       throw Error(*problem);
+    if (silence)
+      throw Error(*silence);
   }
   Communicator::poll();
 }

@@ -85,6 +85,7 @@ private:
   };
   std::vector<Sign> lastSign;   ///< by process
   std::optional<Error> problem; ///< error of the service thread
+  std::optional<Error> silence; ///< a process sends no heartbeats
   uint64_t progress = 0;        ///< number of calls of advanceAll() that made progress
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};

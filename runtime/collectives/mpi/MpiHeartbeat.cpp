@@ -16,6 +16,8 @@
 using namespace fsdprt;
 
 static constexpr double secondsBetween = 0.1;
+static constexpr double silentSeconds =
+    1; // a failure is not told to a process that is silent so long
 
 MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag)
     : mpi(mpi), watchdog(watchdog), over(over), tag(tag), peers(mpi.size()) {
@@ -129,7 +131,7 @@ bool MpiHeartbeat::haveAllLeft() const {
 
 bool MpiHeartbeat::isFailureTold() const {
   return std::all_of(peers.begin(), peers.end(), [&](const Peer &peer) {
-    return &peer == &peers[mpi.rank()] || peer.left ||
+    return &peer == &peers[mpi.rank()] || peer.left || peer.still > silentSeconds ||
            (peer.toldFailure && peer.sending == mpi.noRequest());
   });
 }

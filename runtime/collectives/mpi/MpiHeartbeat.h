@@ -35,7 +35,7 @@ public:
   /// Announces that this process sends no more. When all have done so, no message is in flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
-  /// Returns true if messages with the failure have been sent to all other processes.
+  /// Returns true if MPI has sent the failure to all other processes, except those that are silent.
   bool isFailureTold() const;
 
 private:
