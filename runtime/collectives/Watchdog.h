@@ -145,8 +145,9 @@ std::string runText(const char *program, uint64_t number);
 /// Thrown by a rank that stops because another rank has failed.
 class Abandoned : public Error {
 public:
-  explicit Abandoned(fsdprt_status status = FSDPRT_ABANDONED)
-      : Error(status, "stopped because another rank failed") {}
+  explicit Abandoned(fsdprt_status status = FSDPRT_ABANDONED,
+                     const std::string &reason = "stopped because another rank failed")
+      : Error(status, reason) {}
 };
 
 class ProgressTimeout {

@@ -160,8 +160,10 @@ void RankGroup::awaitRanks() {
 void RankGroup::throwFirstError() {
   int32_t rank = firstFailure.load(std::memory_order_acquire);
   // If `rank` is negative, the failed rank is in another process.
-  if (rank < 0)
-    throw communicator->abandoned();
+  if (rank < 0) {
+    Abandoned reason = communicator->abandoned();
+    throw Abandoned(reason.status, where() + ": " + reason.what());
+  }
   const Error &error = *errors[static_cast<uint32_t>(rank) - first];
   throw Error(error.status, where() + ": " + error.what());
 }

@@ -232,6 +232,12 @@ void MpiCommunicator::poll() {
 }
 
 Abandoned MpiCommunicator::abandoned() const {
+  {
+    // A rank may see the failure before it sees the silence that caused it.
+    std::lock_guard<std::mutex> lock(mpi.getMutex());
+    if (silence)
+      return Abandoned(silence->status, silence->what());
+  }
   uint32_t heard = watchdog->failure();
   return heard ? Abandoned(static_cast<fsdprt_status>(heard)) : Abandoned();
 }
