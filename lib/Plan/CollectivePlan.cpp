@@ -282,8 +282,8 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     label =
         (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
-  // If nothing reads the old values, an all-reduce overwrites its operand, and a gather includes
-  // its own piece in place.
+  // If nothing reads the operand later, an all-reduce overwrites it. A gather then writes the other
+  // pieces around the operand, which stays in place as this rank's piece.
   std::optional<Place> home;
   if (kind == CollectiveKind::all_reduce && category == Category::gradients)
     home = source;

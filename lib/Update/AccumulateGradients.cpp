@@ -18,8 +18,9 @@
 // 1. Sharded programs: average loss and gradients over the axis shard. For a unit with sharded
 //    optimizer state, the reduce_scatter does this. For whole state, the reduce_scatter only lays
 //    the gradient out, and an all_reduce follows. With no_sync, step 2 precedes step 1.
-// 2. Put the body in a nest of loops, one per level of size above 1. A loop carries sums that begin
-//    at +0. After a loop of n iterations, the sums are multiplied by 1/n.
+// 2. Put the body in a nest of loops, one for each level with more than one iteration. The loops
+//    carry the sums of loss and gradients, which begin at +0. After a loop of n iterations, the
+//    sums are multiplied by 1/n.
 //    - Gathers of hoisted units remain before the nest.
 //    - Gradients of looked-up rows are summed separately over the axis shard, since their own ops
 //      exchange them. After that level they are added to the gradient of the table.

@@ -26,6 +26,11 @@ def bf16_to_f32(bits: np.ndarray) -> np.ndarray:
     return (np.asarray(bits).astype(np.uint32) << 16).view(np.float32)
 
 
+def widened(array: np.ndarray) -> np.ndarray:
+    """Returns a bfloat16 array as f32, and any other array itself."""
+    return bf16_to_f32(array) if isinstance(array, Bf16) else array
+
+
 def is_torch(value: Any) -> bool:
     """Returns whether a value is a tensor of PyTorch. Does not import PyTorch."""
     return type(value).__module__.split(".")[0] == "torch" or hasattr(value, "__torch_function__")

@@ -43,6 +43,11 @@ BLOCK_SIZE = 16
  BLOCK_LOOKUP_VALUE) = range(13)
 
 
+def refuse(message: str):
+    """Raises BadInputError with the runtime's status for bad input."""
+    raise errors.BadInputError(message, BAD_INPUT)
+
+
 def numpy_dtype(dtype: int) -> np.dtype:
     """Returns the NumPy type of a runtime dtype. A bf16 is stored as its 16 bits."""
     return np.dtype(_NUMPY[dtype])

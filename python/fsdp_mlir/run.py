@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import hashlib
 import os
 import pathlib
@@ -15,35 +14,16 @@ from typing import Any, Iterator, Mapping, Sequence
 import numpy as np
 
 from . import native, safetensors
-from .arrays import Bf16, as_bf16, bf16_to_f32, to_numpy
-from .artifact import Artifact, StepInput, StepParameter
-from .errors import BadInputError, NonFiniteError, RuntimeFailure
+from .arrays import as_bf16, widened
+from .artifact import Artifact, StepParameter
+from .batch import BoundInput, by_input
+from .errors import NonFiniteError, RuntimeFailure
 from .launch import Launch
-from .model import Model
+from .metrics import Metrics, NonFiniteLimit
+from .native import refuse
+from .weights import checked_values, dtype_number, initial_values, named_arrays
 
 _BLOCK = ctypes.c_float * native.BLOCK_SIZE
-
-
-@dataclasses.dataclass(frozen=True)
-class Metrics:
-    """Numbers of one step, over all ranks.
-
-    ``loss`` is the mean loss, ``grad_norm`` the global gradient norm before clipping, ``lr`` the
-    learning rate, and ``tokens`` the number of tokens. ``finite`` is False if loss or norm is not
-    finite; such a step changes nothing. ``loss_scale`` is the loss scale of the next step, or 0 if
-    the model has none.
-    """
-
-    step: int
-    loss: float
-    grad_norm: float
-    lr: float
-    tokens: int
-    finite: bool
-    loss_scale: float
-
-    def __float__(self) -> float:
-        return self.loss
 
 
 class Run:
@@ -87,16 +67,16 @@ class Run:
         self._savers: dict[str, ctypes.c_void_p] = {}
         self._saving: ctypes.c_void_p | None = None  # the saver that has a save in flight
         self._checks = check_against_unsharded
-        self._lr, self._nonfinite_in_a_row, self._failed = None, 0, False
+        self._lr, self._failed = None, False
         self._resumed = None
         if ranks is not None and ranks != artifact.ranks:
-            _refuse(f"ranks: expected {artifact.ranks}, the mesh that {artifact.path} was compiled "
+            refuse(f"ranks: expected {artifact.ranks}, the mesh that {artifact.path} was compiled "
                     f"for, found {ranks}; compile with mesh=\"shard={ranks}\"")
         if resume is not None and weights not in (None, "model"):
-            _refuse("weights: a run that resumes takes its parameters from the save; leave it out")
+            refuse("weights: a run that resumes takes its parameters from the save; leave it out")
         self._seed = artifact._info.seed if seed is None else seed
-        self._values = None if resume is not None else _initial_values(artifact, weights)
-        self._limit = _nonfinite_limit(on_nonfinite)
+        self._values = None if resume is not None else initial_values(artifact, weights)
+        self._limit = NonFiniteLimit(on_nonfinite)
         self._launch = Launch.join(artifact, device, backend, timeout_seconds)
         try:
             self._create(device, backend, threads_per_rank, timeout_seconds, offload_directory,
@@ -168,9 +148,9 @@ class Run:
             self.load_state_dict(self._values, strict=False)
             self._values = None
 
-    def _bind(self, program: str) -> list[_BoundInput]:
+    def _bind(self, program: str) -> list[BoundInput]:
         ranks = [native.REFERENCE] if program == "reference" else list(self.local_ranks)
-        return [_BoundInput(one, ranks) for one in self.artifact.inputs_of(program)]
+        return [BoundInput(one, ranks) for one in self.artifact.inputs_of(program)]
 
     @property
     def is_root(self) -> bool:
@@ -210,7 +190,7 @@ class Run:
         """
         session = self._open()
         self._poll_save()
-        arrays = _by_input(batch, self._inputs["step"])
+        arrays = by_input(batch, self._inputs["step"])
         for bound, array in zip(self._inputs["step"], arrays):
             bound.write(self._library, session, array)
         if self._checks:
@@ -230,8 +210,8 @@ class Run:
         """
         session = self._open()
         if "eval" not in self._inputs:
-            _refuse(f"{self.artifact.path}: has no program 'eval'")
-        for bound, array in zip(self._inputs["eval"], _by_input(batch, self._inputs["eval"])):
+            refuse(f"{self.artifact.path}: has no program 'eval'")
+        for bound, array in zip(self._inputs["eval"], by_input(batch, self._inputs["eval"])):
             bound.write(self._library, session, array)
         before = self._save_blocks()
         self._run("eval")
@@ -262,7 +242,7 @@ class Run:
         if lr == self._lr:
             return
         if not lr >= 0 or lr == float("inf"):
-            _refuse(f"lr: expected a finite number of at least 0, found {lr}")
+            refuse(f"lr: expected a finite number of at least 0, found {lr}")
         for rank in self._blocks:
             block = self._read_block(rank)
             block[native.BLOCK_LR] = lr
@@ -275,13 +255,8 @@ class Run:
         metrics = Metrics(self.steps, block[native.BLOCK_LOSS], block[native.BLOCK_GRAD_NORM],
                           self._lr, self.artifact.tokens_per_step, finite,
                           block[native.BLOCK_LOSS_SCALE])
-        if finite:
-            self._nonfinite_in_a_row = 0
-            return metrics
-        self._nonfinite_in_a_row += 1
         adapts = block[native.BLOCK_LOSS_SCALE] != 0 and block[native.BLOCK_GROWTH] >= 0
-        most = self._limit if self._limit is not None else (50 if adapts else 1)
-        if self._nonfinite_in_a_row >= most:
+        if self._limit.is_reached(finite, adapts):
             self._fail_nonfinite(before)
         return metrics
 
@@ -339,7 +314,7 @@ class Run:
         ``check_against_unsharded``.
         """
         if not self._checks:
-            _refuse("compare: the run was started without check_against_unsharded=True")
+            refuse("compare: the run was started without check_against_unsharded=True")
         result = native.Comparison.make()
         self._library.session_compare(self._open(), ctypes.byref(result))
         if self.is_root and not result.equal:
@@ -351,25 +326,17 @@ class Run:
 
     # --- Weights and states
 
-    def _role(self, parameter: StepParameter, role: int) -> tuple[int, int] | None:
-        """Returns (role, dtype) of the values to read: the master's if there is a master."""
+    def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
+        """Returns values of a role, None if there are none. A master is read as the parameter."""
         dtype = ctypes.c_int32()
-        roles = [native.ROLES.index("master"), role] if role == 0 else [role]
-        for one in roles:
+        for one in [native.ROLES.index("master"), role] if role == 0 else [role]:
             if self._library.session_get_state(self._open(), parameter.index, one,
                                                ctypes.byref(dtype)) == native.OK:
-                return one, dtype.value
+                array = np.empty(parameter.shape, native.numpy_dtype(dtype.value))
+                self._library.session_read_param(self._session, 0, parameter.index, one, 0,
+                                                 array.size, array.ctypes.data, array.nbytes)
+                return as_bf16(array) if dtype.value == native.BF16 else array
         return None
-
-    def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
-        found = self._role(parameter, role)
-        if found is None:
-            return None
-        one, dtype = found
-        array = np.empty(parameter.shape, native.numpy_dtype(dtype))
-        self._library.session_read_param(self._session, 0, parameter.index, one, 0, array.size,
-                                         array.ctypes.data, array.nbytes)
-        return as_bf16(array) if dtype == native.BF16 else array
 
     def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yields the name and the current value of each parameter, gathered from its shards.
@@ -387,8 +354,7 @@ class Run:
         weights and buffers, so that ``module.load_state_dict`` accepts it. Otherwise returns NumPy
         arrays, with bf16 as f32.
         """
-        values = {name: bf16_to_f32(value) if isinstance(value, Bf16) else value
-                  for name, value in self.parameters()}
+        values = {name: widened(value) for name, value in self.parameters()}
         model = getattr(self.artifact, "model", None)
         return model.to_state(values) if model is not None else values
 
@@ -401,8 +367,8 @@ class Run:
         for parameter in self.artifact.parameters:
             states = {role: self._read(parameter, index) for index, role in enumerate(native.ROLES)
                       if role not in ("parameter", "master")}
-            found[parameter.name] = {role: bf16_to_f32(v) if isinstance(v, Bf16) else v
-                                     for role, v in states.items() if v is not None}
+            found[parameter.name] = {role: widened(value) for role, value in states.items()
+                                     if value is not None}
         return found
 
     def load_state_dict(self, values: Mapping[str, Any] | Any, strict: bool = True) -> None:
@@ -413,14 +379,13 @@ class Run:
         with values in the artifact may be missing. Raises BadInputError before any parameter is set.
         """
         model = getattr(self.artifact, "model", None)
-        arrays = _checked_values(self.artifact, _named_arrays(values), model, strict)
+        arrays = checked_values(self.artifact, named_arrays(values), model, strict)
         for parameter in self.artifact.parameters:
             array = arrays.get(parameter.name)
             if array is None:
                 continue
-            dtype = native.BF16 if isinstance(array, Bf16) else _dtype_number(array.dtype)
             self._library.session_write_param(self._open(), parameter.index, 0, 0, array.size,
-                                              array.ctypes.data, dtype)
+                                              array.ctypes.data, dtype_number(array))
 
     def export(self, path: str | os.PathLike) -> None:
         """Writes all parameters to a .safetensors file, like ``fsdp-run --export``."""
@@ -442,7 +407,7 @@ class Run:
         must call ``save``, ``step`` and ``wait_for_saves`` in one order.
         """
         if not wait and not self.artifact._info.snapshot_bytes:
-            _refuse(f"wait=False: {self.artifact.path} has no memory for a copy of the state; "
+            refuse(f"wait=False: {self.artifact.path} has no memory for a copy of the state; "
                     "compile with async_save=True")
         key = os.path.abspath(folder)
         if key not in self._savers:
@@ -533,177 +498,3 @@ class Run:
                 self._end(None)
             except Exception:  # the interpreter may be shutting down
                 pass
-
-
-# --- Batches
-
-class _BoundInput:
-    """An input of a program, for a batch that has the examples of several ranks."""
-
-    def __init__(self, about: StepInput, ranks: Sequence[int]):
-        self.about = about
-        self.dtype = native.numpy_dtype(about.dtype)
-        parts = len(ranks) * about.micro_batches
-        self.elements = int(np.prod(about.shape, dtype=np.int64))
-        self.shape = (parts * about.shape[0], *about.shape[1:]) if about.shape else (parts,)
-        self.size = self.elements * self.dtype.itemsize
-        self.parts = [(rank, micro) for rank in ranks for micro in range(about.micro_batches)]
-
-    def convert(self, value: Any) -> np.ndarray:
-        """Returns ``value`` as a contiguous array of the input's type. Raises BadInputError."""
-        try:
-            array = to_numpy(value)
-        except TypeError as error:
-            _refuse(f"input '{self.about.name}': {error}")
-        if array.shape != self.shape:
-            _refuse(f"input '{self.about.name}': expected the shape {self._shape_text()}, found "
-                    f"{list(array.shape)}")
-        if self.about.dtype == native.BF16 and not isinstance(array, Bf16):
-            return _round_bf16(array, self.about.name)
-        if isinstance(array, Bf16):
-            array = array if self.about.dtype == native.BF16 else bf16_to_f32(array)
-        if array.dtype == self.dtype:
-            return array
-        if not _may_convert(array.dtype, self.dtype):
-            _refuse(f"input '{self.about.name}': expected {native.DTYPES[self.about.dtype]}, found "
-                    f"{array.dtype}")
-        converted = array.astype(self.dtype)
-        if array.dtype.kind in "iu" and not np.array_equal(converted, array):
-            _refuse(f"input '{self.about.name}': a value does not fit into "
-                    f"{native.DTYPES[self.about.dtype]}")
-        return converted
-
-    def _shape_text(self) -> str:
-        parts = len(self.parts)
-        text = str(list(self.shape))
-        return text if parts == 1 else f"{text} ({parts} batches of {list(self.about.shape)})"
-
-    def write(self, library, session, array: np.ndarray) -> None:
-        address = array.ctypes.data
-        for rank, micro in self.parts:
-            library.session_write_input(session, rank, self.about.index, micro, address, self.size)
-            address += self.size
-
-
-def _may_convert(source: np.dtype, target: np.dtype) -> bool:
-    integers = "iub"
-    if target.kind == "f":
-        return source.kind == "f"
-    return source.kind in integers and target.kind in integers
-
-
-def _round_bf16(array: np.ndarray, name: str) -> np.ndarray:
-    """Returns floats rounded to the nearest bf16, ties to even."""
-    if array.dtype.kind != "f":
-        _refuse(f"input '{name}': expected bf16, found {array.dtype}")
-    bits = array.astype(np.float32).view(np.uint32)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    rounded = np.where(np.isnan(array), 0x7FC0, rounded)
-    return as_bf16(rounded.astype(np.uint16))
-
-
-def _by_input(batch: Any, bound: Sequence[_BoundInput]) -> list[np.ndarray]:
-    """Returns a batch's arrays in the order of the inputs, converted. Raises BadInputError."""
-    names = [one.about.name for one in bound]
-    if isinstance(batch, Mapping):
-        if missing := [name for name in names if name not in batch]:
-            _refuse(f"the batch lacks the input '{missing[0]}'; it has {sorted(batch)}")
-        if extra := [name for name in batch if name not in names]:
-            _refuse(f"the step has no input '{extra[0]}'; expected {names}")
-        values = [batch[name] for name in names]
-    elif isinstance(batch, (tuple, list)):
-        values = list(batch)
-    else:
-        values = [batch]
-    if len(values) != len(bound):
-        _refuse(f"expected {len(bound)} arrays ({', '.join(names)}), found {len(values)}")
-    return [one.convert(value) for one, value in zip(bound, values)]
-
-
-# --- Initial values
-
-def _named_arrays(values: Any) -> dict[str, np.ndarray]:
-    """Returns arrays by name from a mapping, a torch module or a path."""
-    if isinstance(values, (str, os.PathLike)):
-        return safetensors.read(values)
-    if hasattr(values, "state_dict") and callable(values.state_dict):
-        values = {**{name: value for name, value in values.state_dict().items()}}
-    if not isinstance(values, Mapping):
-        _refuse("weights: expected a module, a mapping of arrays by name, or the path of a "
-                f".safetensors file, found {type(values).__name__}")
-    return {name: to_numpy(value) for name, value in values.items()}
-
-
-def _initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
-    model: Model | None = getattr(artifact, "model", None)
-    if weights is None or isinstance(weights, str) and weights == "model":
-        if model is None or model.weights is None:
-            if weights == "model":
-                _refuse("weights=\"model\": the model was exported without values")
-            return None
-        weights = model.weights()
-    return _checked_values(artifact, _named_arrays(weights), model, strict=False)
-
-
-def _checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
-                    strict: bool) -> dict[str, np.ndarray]:
-    """Returns the parameters' values in ``arrays``. Raises BadInputError if a value does not fit
-    its parameter."""
-    aliases = model.aliases if model is not None else {}
-    buffers = model.buffers if model is not None else frozenset()
-    known = {parameter.name: parameter for parameter in artifact.parameters}
-    chosen: dict[str, np.ndarray] = {}
-    for name, array in arrays.items():
-        owner = aliases.get(name, name)
-        if owner not in known:
-            if name in buffers:
-                continue
-            _refuse(f"weights: the model has no parameter '{name}'{_nearest(name, known)}")
-        if owner in chosen and not np.array_equal(chosen[owner], array):
-            _refuse(f"weights: '{name}' and '{owner}' are one parameter of the model, and their "
-                    "values differ; tie them again, or export the module untied")
-        chosen[owner] = array
-    for name, parameter in known.items():
-        if name not in chosen:
-            if strict or not parameter.has_values:
-                _refuse(f"weights: no value for the parameter '{name}'")
-            continue
-        array = chosen[name]
-        if array.shape != parameter.shape:
-            _refuse(f"weights: '{name}': expected the shape {list(parameter.shape)}, found "
-                    f"{list(array.shape)}")
-        is_float = parameter.dtype <= native.BF16
-        if is_float != (isinstance(array, Bf16) or array.dtype.kind == "f"):
-            _refuse(f"weights: '{name}': expected {native.DTYPES[parameter.dtype]}, found "
-                    f"{array.dtype}")
-    return chosen
-
-
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean '{near[0]}'?" if near else ""
-
-
-def _dtype_number(dtype: np.dtype) -> int:
-    for number in range(len(native.DTYPES)):
-        if number != native.BF16 and native.numpy_dtype(number) == dtype:
-            return number
-    _refuse(f"expected an array of floats, integers or booleans, found {dtype}")
-
-
-def _nonfinite_limit(given: str | int | None) -> int | None:
-    if given is None:
-        return None
-    if given == "raise":
-        return 1
-    if given == "skip":
-        return 1 << 62
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
-    _refuse(f"on_nonfinite: expected \"raise\", \"skip\" or a number above 0, found {given!r}")
-
-
-def _refuse(message: str):
-    raise BadInputError(message, native.BAD_INPUT)

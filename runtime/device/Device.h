@@ -107,7 +107,7 @@ public:
 
   //===- Asynchronous devices -------------------------------------------------===//
 
-  /// Returns true if a command may still be running after its call has returned.
+  /// Returns true if calls only enqueue commands, which may still be running when a call returns.
   virtual bool isAsynchronous() const { return false; }
   /// Returns the index of the physical device, for messages.
   virtual int ordinal() const { return 0; }

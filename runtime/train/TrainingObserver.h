@@ -11,7 +11,7 @@
 //         beforeSave  duringSave  afterSave   when a save is due
 //       afterSteps
 //     afterTraining                           the last save is written
-//     afterRun                                weights are exported; not called if a run ends early
+//     afterRun                                weights are exported; a run that ends early has none
 //
 //===----------------------------------------------------------------------===//
 

@@ -129,6 +129,7 @@ class Job:
 
     def __init__(self, bench, how, ranks=2, port=None, **variables):
         self.bench, self.how, self.ranks = bench, how, ranks
+        self.slow = ""  # which message came too late
         self.port = port or free_port()
         self.variables = variables
         self.processes = {}  # by rank; -1: the one command that starts all ranks
@@ -211,7 +212,8 @@ class Job:
                 raise Failed(f"rank {rank}: expected '{pattern}', found:\n{process.output()}" if rank >= 0 else
                              f"expected '{pattern}', found:\n{process.output()}")
             last = max(last, at)
-        self.slow = f"named after {last - since:.2f} s, limit {limit} s" if limit and last - since > limit else ""
+        if limit and last - since > limit:
+            self.slow = f"named after {last - since:.2f} s, limit {limit} s"
         return last - since
 
     def codes(self, expected, but=()):
@@ -228,11 +230,15 @@ class Job:
     def check(self, code, pattern, since, limit=0, but=(), files=()):
         """Checks message, exit code, time limit and what is left, in this order. Returns the seconds."""
         seconds = self.named(pattern, since, limit, but)
+        self.finish(code, but, files)
+        return seconds
+
+    def finish(self, code, but=(), files=()):
+        """Checks exit codes, what is left, and that each message came within its limit."""
         self.codes(code, but)
         self.bench.expect_clean(files)
         if self.slow:
             raise Failed(self.slow, slow=True)
-        return seconds
 
     def output(self):
         return "\n".join(f"[{rank}] {process.output()}" for rank, process in self.processes.items())

@@ -77,12 +77,15 @@ def thread_hangs(how):
     return run
 
 
-def launcher_killed(bench):
-    job = Job(bench, "processes").start(*FOREVER).reach()
-    since = send(job.processes[-1].popen.pid, signal.SIGKILL)
-    job.codes(-signal.SIGKILL)
-    bench.expect_clean()
-    return job.processes[-1].ended - since
+def command_killed(how):
+    """The process that started the ranks is killed. The time is that until all ranks have ended."""
+    def run(bench):
+        job = Job(bench, how).start(*FOREVER).reach()
+        since = send(job.processes[-1].popen.pid, signal.SIGKILL)
+        job.codes(-signal.SIGKILL)
+        bench.expect_clean()
+        return time.monotonic() - since
+    return run
 
 
 def launcher_stopped(bench):
@@ -104,14 +107,6 @@ def host(number, code, pattern):
         since = send(host_of(bench), number)
         return job.check(code, pattern, since, 2.5)
     return run
-
-
-def mpirun_killed(bench):
-    job = Job(bench, "mpi").start(*FOREVER).reach()
-    since = send(job.processes[-1].popen.pid, signal.SIGKILL)
-    job.codes(-signal.SIGKILL)
-    bench.expect_clean()
-    return time.monotonic() - since
 
 
 def mpirun_stopped(bench):
@@ -153,7 +148,7 @@ def rows():
         yield Row(f"hang/{how}", "Hanging ranks", "rank 1 makes no progress, --timeout-seconds=2",
                   "code 4: rank 0 waited 2 s for rank 1", thread_hangs(how))
     yield Row("launcher/processes/kill", "Launchers and hosts", "kill -9 of the launcher", "the shell names it; ranks end",
-              launcher_killed, 2.5, short=True)
+              command_killed("processes"), 2.5, short=True)
     yield Row("launcher/processes/stop", "Launchers and hosts", "SIGSTOP of the launcher",
               "a rank names the launcher and ends it; ranks end", launcher_stopped, 2.5, short=True)
     gone = r"error: .*the process that watches the ranks \(started by rank 0\) is gone"
@@ -164,7 +159,7 @@ def rows():
               "code 4: the process that watches the ranks has sent no heartbeat", host(signal.SIGSTOP, 4, still), 2.5,
               short=True)
     yield Row("launcher/mpi/kill", "Launchers and hosts", "kill -9 of mpirun", "the shell names it; ranks end",
-              mpirun_killed, 5, "mpi")
+              command_killed("mpi"), 5, "mpi")
     yield Row("launcher/mpi/stop", "Launchers and hosts", "SIGSTOP of mpirun for 3 s, then SIGTERM to rank 0",
               "ranks go on; code 143", mpirun_stopped, 0, "mpi")
 

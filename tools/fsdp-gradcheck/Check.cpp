@@ -13,7 +13,7 @@
 // elements at once.
 //
 // - An error is relative to the largest of <g, u>, D(u) and 1e-3 of the largest possible <g, u>.
-//   The bound allows for rounding of the differences.
+//   The limit of the error includes the rounding errors of the finite differences.
 // - Along an argument without gradient the differences must be zero.
 // - Results of fsdp.stop_gradient keep the values that they have at x (HoldStopped.cpp).
 // - NaN and infinite values are reported instead of compared.

@@ -52,7 +52,7 @@ static bool isHlo(Operation *op) {
   return dialect == "stablehlo" || dialect == "chlo";
 }
 
-/// Replaces a constant. The values stay as they are in the text.
+/// Returns an `arith.constant` with the attribute `value` of a `stablehlo.constant`.
 static HloResult lowerConstant(OpBuilder &b, Operation *op) {
   auto value = dyn_cast_or_null<TypedAttr>(op->getAttr("value"));
   if (!value || value.getType() != op->getResult(0).getType() || !isa<ElementsAttr>(value))

@@ -184,8 +184,8 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
       transfer.limit = "prefetch";
     }
   }
-  // Start to read a launch's data from a file only after the data of the previous launch has
-  // arrived, so that two buffers suffice.
+  // A transfer from a file starts only after the transfer of the launch before has ended, so that
+  // two buffers suffice.
   if (transfer.channel == fromFileChannel)
     for (Transfer *other : llvm::reverse(before))
       if (other->latest < transfer.latest) {

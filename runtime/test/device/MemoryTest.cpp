@@ -148,8 +148,8 @@ protected:
   }
 
   /// Runs with limits that exceed the size of the arenas by 0, `step`, 2 * `step`, up to `most`
-  /// MiB. Each run must succeed or be refused with `words`, and both must occur. `restrict` returns
-  /// the shell command that sets a limit in bytes.
+  /// MiB. Each run must succeed or be refused with `words`, and both must occur. `restrict` gets
+  /// a number of bytes and returns the shell command that limits memory to it.
   void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
              const std::function<std::string(uint64_t)> &restrict) {
     for (std::string how : {"", " --processes"}) {

@@ -136,6 +136,17 @@ protected:
               static_cast<ptrdiff_t>(4 - recording.saved));
   }
 
+  /// Explores a run that resumes from step 1 and saves step 2 again. 'latest' names step `latest`,
+  /// and the shell command `damage` changes the folder `disk` before.
+  void expectReplaced(uint64_t latest, const std::string &damage, const std::string &options) {
+    bash("mkdir disk; cp -r whole disk/saves; rm -r disk/saves/step-0000000[34]; " + damage);
+    std::string line = saveName(latest) + " " + golden[latest] + "\n";
+    writeFile(at("disk/saves/latest"), line.data(), line.size());
+    Recording recording = record("--resume=disk/saves" + options, 1);
+    expectComplete(recording);
+    EXPECT_EQ(explore(recording), "");
+  }
+
   std::map<uint64_t, std::string> golden; ///< hash of the index by step
   fsdprt_artifact *artifact = nullptr;
   /// What judge() has said, by the hash of the tree and of the step that was saved.
@@ -156,24 +167,11 @@ TEST_F(SaveCrash, NothingIsLost) {
 
 // A process died between the two renames of a save: step 2 is there, but 'latest' names step 1. The
 // run computes step 2 again.
-TEST_F(SaveCrash, ReplacesASaveThatLatestDoesNotName) {
-  bash("mkdir disk; cp -r whole disk/saves; rm -r disk/saves/step-0000000[34]");
-  std::string line = saveName(1) + " " + golden[1] + "\n";
-  writeFile(at("disk/saves/latest"), line.data(), line.size());
-  Recording recording = record("--resume=disk/saves", 1);
-  expectComplete(recording);
-  EXPECT_EQ(explore(recording), "");
-}
+TEST_F(SaveCrash, ReplacesASaveThatLatestDoesNotName) { expectReplaced(1, "true", ""); }
 
 // The newest save is damaged. The run resumes from step 1 and replaces step 2.
 TEST_F(SaveCrash, ReplacesADamagedSave) {
-  bash("mkdir disk; cp -r whole disk/saves; rm -r disk/saves/step-0000000[34]; "
-       "truncate -s 99 disk/saves/step-00000002/rank-00001.safetensors");
-  std::string line = saveName(2) + " " + golden[2] + "\n";
-  writeFile(at("disk/saves/latest"), line.data(), line.size());
-  Recording recording = record("--resume=disk/saves --keep=1", 1);
-  expectComplete(recording);
-  EXPECT_EQ(explore(recording), "");
+  expectReplaced(2, "truncate -s 99 disk/saves/step-00000002/rank-00001.safetensors", " --keep=1");
 }
 
 //===- Planted mistakes ---------------------------------------------------===//

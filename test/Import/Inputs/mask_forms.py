@@ -6,40 +6,34 @@ NAME is a key of KEEP: a condition on row %i and key %j, both i64, and on tensor
 """
 import sys
 
+# An element of the row and one of the key.
+PAIR = """
+    %a = tensor.extract %ids[%b, %row] : tensor<2x6xi64>
+    %c = tensor.extract %ids[%b, %key] : tensor<2x6xi64>"""
 KEEP = {
     # A causal mask in packed documents: each row keeps its own key.
-    "documents": """
-    %a = tensor.extract %ids[%b, %row] : tensor<2x6xi64>
-    %c = tensor.extract %ids[%b, %key] : tensor<2x6xi64>
+    "documents": PAIR + """
     %same = arith.cmpi eq, %a, %c : i64
     %past = arith.cmpi sle, %j, %i : i64
     %keep = arith.andi %same, %past : i1""",
     # The same by differences, of documents two apart.
-    "difference": """
-    %a = tensor.extract %ids[%b, %row] : tensor<2x6xi64>
-    %c = tensor.extract %ids[%b, %key] : tensor<2x6xi64>
+    "difference": PAIR + """
     %d = arith.subi %a, %c : i64
     %far = math.absi %d : i64
     %two = arith.constant 2 : i64
     %keep = arith.cmpi sle, %far, %two : i64""",
     # Computed from elements in the same way.
-    "blocks": """
-    %a = tensor.extract %ids[%b, %row] : tensor<2x6xi64>
-    %c = tensor.extract %ids[%b, %key] : tensor<2x6xi64>
+    "blocks": PAIR + """
     %four = arith.constant 4 : i64
     %first = arith.divsi %a, %four : i64
     %second = arith.divsi %c, %four : i64
     %keep = arith.cmpi uge, %first, %second : i64""",
     # A row does not keep its own key.
-    "strict": """
-    %a = tensor.extract %ids[%b, %row] : tensor<2x6xi64>
-    %c = tensor.extract %ids[%b, %key] : tensor<2x6xi64>
+    "strict": PAIR + """
     %same = arith.cmpi eq, %a, %c : i64
     %past = arith.cmpi slt, %j, %i : i64
     %keep = arith.andi %same, %past : i1""",
-    "unequal": """
-    %a = tensor.extract %ids[%b, %row] : tensor<2x6xi64>
-    %c = tensor.extract %ids[%b, %key] : tensor<2x6xi64>
+    "unequal": PAIR + """
     %keep = arith.cmpi ne, %a, %c : i64""",
     # Elements of different tensors, and of different batches.
     "tensors": """
@@ -52,9 +46,7 @@ KEEP = {
     %c = tensor.extract %ids[%none, %key] : tensor<2x6xi64>
     %keep = arith.cmpi eq, %a, %c : i64""",
     # Different functions of one element.
-    "functions": """
-    %a = tensor.extract %ids[%b, %row] : tensor<2x6xi64>
-    %c = tensor.extract %ids[%b, %key] : tensor<2x6xi64>
+    "functions": PAIR + """
     %four = arith.constant 4 : i64
     %first = arith.divsi %a, %four : i64
     %second = arith.remsi %c, %four : i64
