@@ -4,7 +4,6 @@ import time
 from faults.bench import Job, Row
 
 LIMIT = 0.5
-MPI_LIMIT = 5  # the processes meet in MPI_Init, which alone takes more than half a second
 
 
 def disagree(how, options, first, second, pattern):
@@ -13,7 +12,7 @@ def disagree(how, options, first, second, pattern):
         job = Job(bench, how).start(*options, each={0: first, 1: second})
         # Over MPI, the time counts from the start of the second process, which mpirun starts.
         since = max(process.begun for process in job.processes.values()) if how == "env" else started(bench, job)
-        return job.check(2, pattern, since, LIMIT if how == "env" else MPI_LIMIT)
+        return job.check(2, pattern, since, LIMIT)
     return run
 
 
@@ -79,7 +78,7 @@ def rows():
     for how in ("env", "mpi"):
         for name, planted, options, first, second, pattern in DIFFERENT:
             yield Row(f"disagree/{how}/{name}", "Ranks that disagree", planted, "code 2: both values and ranks",
-                      disagree(how, options, first, second, pattern), LIMIT if how == "env" else MPI_LIMIT,
+                      disagree(how, options, first, second, pattern), LIMIT,
                       "mpi" if how == "mpi" else "",
                       short=how == "env" and name in ("artifact", "text", "resume"))
     yield Row("disagree/env/job", "Ranks that disagree", "another job id at the address on rank 1",
