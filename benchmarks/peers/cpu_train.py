@@ -218,7 +218,7 @@ def page(results, versions, processor, rounds):
              "with clipping and AdamW, on one sequence of 1024 tokens per rank. `benchmarks/peers/cpu_train.py` wrote it.", "",
              f"- Date: {datetime.date.today()}", *textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
              f"- Versions: {versions}", f"- Programs took turns in {rounds} rounds of {STEPS} steps; the best step counts.",
-             "- Spread: worst / best time of a step.", "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
+             "- Spread is the worst divided by the best time of a step.", "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
     for (name, ranks, threads, dtype), (seconds, size) in results.items():
         own = results.get(("fsdp-mlir", ranks, threads, dtype))
         ratio = f"{min(seconds) / min(own[0]):.2f}" if own else "-"

@@ -232,7 +232,7 @@ def page(rows: dict[str, dict]) -> str:
         "<!-- Written by python/models/run.py. -->", "# Models", "",
         "This page is for people who want to know whether their kind of model works. Small models "
         "of", f"{len(rows)} families, two layers of width 64, were exported from PyTorch or JAX. "
-        f"They trained {STEPS} AdamW", f"steps on {RANKS} ranks. Each rank has batches of its own. "
+        f"They trained {STEPS} AdamW", f"steps on {RANKS} ranks. Each rank has its own batches. "
         "The learning rate is 1e-3; weights of", "tensors of rank 2 or more decay by 0.01.", "",
         f"**{good} of {len(rows)} work.**", "",
         "| column | meaning |", "|---|---|",
@@ -248,8 +248,8 @@ def page(rows: dict[str, dict]) -> str:
         lines += [
             "The column of weights leaves out tensors whose gradient consists of rounding errors: "
             "below", f"{number(NOISE)} of the model's largest gradient. AdamW normalises these "
-            "errors to steps of full size in", "any direction. Most of these tensors are biases of "
-            "keys.", "", "| families | tensors left out |", "|---|---|",
+            "errors to steps of full size in", "any direction. Most of the tensors left out are "
+            "biases of keys.", "", "| families | tensors left out |", "|---|---|",
             *(f"| {', '.join(sorted(names))} | {count} |" for count, names in sorted(noisy.items())),
             ""]
     lines += [

@@ -539,7 +539,7 @@ typedef struct fsdprt_simulation {
   uint64_t chunks;        /* number of chunks sent over links */
 } fsdprt_simulation;
 
-/* Sum over the collectives of one type and one unit. Strings live until the callback returns. */
+/* Sum over the collectives of one type and one unit. Strings are valid during the callback. */
 typedef struct fsdprt_simulated_collective {
   size_t struct_size;
   const char *kind, *unit;
@@ -565,7 +565,7 @@ typedef struct fsdprt_simulation_visitor {
   /* Called for each level of links, innermost first. */
   void (*link)(void *user, const fsdprt_simulated_link *link);
   /* Called for each event of rank 0. Times are in nanoseconds from the beginning of the step.
-     Strings live as long as the artifact. */
+     Strings are valid as long as the artifact is open. */
   void (*event)(void *user, const fsdprt_trace_event *event);
   void *user;
 } fsdprt_simulation_visitor;
