@@ -61,7 +61,7 @@ static void compressPlain(uint32_t state[8], const uint8_t *block) {
 #include <immintrin.h>
 
 static int hasInstructions(void) {
-  static int known; /* 0: not determined yet */
+  static int known; /* 0 until determined */
   if (!__atomic_load_n(&known, __ATOMIC_RELAXED)) {
     unsigned a, b = 0, c = 0, d, sse4 = 0;
     __get_cpuid(1, &a, &b, &sse4, &d);
