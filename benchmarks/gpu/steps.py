@@ -1,8 +1,8 @@
 """Times whole training steps in turns: steps of fsdp-mlir with and without a CUDA graph and with either GEMM, and PyTorch's steps.
 
 Each contender runs in a process with a time limit, and no other contender uses the GPU at that time. All contenders take their first turn before any
-contender takes its second. Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. Several of PyTorch's steps are
-timed together, without waits between.
+contender takes its second. Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps of one turn are
+timed together, without waits between steps.
 """
 import json
 import statistics

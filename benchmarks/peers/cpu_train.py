@@ -4,9 +4,9 @@
 
 PYTHON is a Python with torch; jax is optional. Nothing is installed. Each program runs in a process of its own: it warms up,
 then takes some steps of one sequence of 1024 tokens per rank (forward, backward, clipping, AdamW). All programs run once in each round, so that other
-load of the machine affects all of them. A row shows the best round and the spread (worst / best time). Ranks of several processes have one thread
-each, a single rank has two. PyTorch's bf16 is autocast; with fully_shard it is MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 fine, 1 a
-program failed, 2 bad usage.
+load of the machine affects all of them. A row shows the best round and the spread (worst / best time). Each of several ranks has one thread, a single
+rank has two threads. PyTorch's bf16 is autocast; with fully_shard it is MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 fine, 1 a program
+failed, 2 bad usage.
 """
 import argparse
 import datetime

@@ -39,7 +39,7 @@ def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
     - Ensures: if a contraction's result is larger than `max-bytes` and is read row by row, there is
       a copy of the contraction and of the readers for each chunk. At any time, at most `max-bytes`
       of the result are alive, or `min-rows` rows if they are larger.
-    - Keeps: values. A contraction over the rows is rounded once per chunk.
+    - Keeps: values, except that a contraction that sums over the rows is rounded once per chunk.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
   let options = [

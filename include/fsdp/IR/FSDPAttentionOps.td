@@ -51,16 +51,16 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     Constraints:
 
     - (C1) Q, K and V are static, of one element type, and have at most 2^48 elements.
-    - (C2) Batches are equal; K and V have equal heads and lengths.
+    - (C2) Batch sizes are equal; K and V have equal numbers of heads and equal lengths.
     - (C3) Q and K have equal head dimensions. V may have a different head dimension.
-    - (C4) kv heads divide query heads.
+    - (C4) The number of kv heads divides the number of query heads.
     - (C5) O is [batch, heads, Sq, head dimension of V] of the element type of Q. LSE is [batch,
       heads, Sq] of f32, or of f64 for f64.
     - (C6) The scale is finite.
     - (C7) Captured tensors are static, of f16, bf16, f32, f64 or integers of at most 64 bits.
     - (C8) The last arguments of a region are the captured tensors. The arguments before are b, h,
       q, k of type index; in score_mod, the score is before b.
-    - (C9) A region yields one value: a score or a factor of the score's type, or an i1.
+    - (C9) score_mod and weight_mod yield one value of the score's type; mask_mod yields an i1.
     - (C10) A region contains pure scalar ops of the types in (C7) and of index, without regions,
       and `tensor.extract` of captured tensors. weight_mod reads only tensors of integers.
 

@@ -55,7 +55,7 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
     | attribute | meaning |
     |---|---|
     | `arena_bytes` | size of the arena in bytes; 0 until it is packed |
-    | `lower_bound` | peak of the bytes alive, below which no packing can be |
+    | `lower_bound` | largest number of bytes alive at one time; no packing needs less |
     | `block`, `rank` | names of the buffers of the step block and of the rank block |
     | `shared_bytes`, `worker_bytes`, `workers` | workspace: one shared part, and one part per worker |
     | `host_bytes` | size in bytes of a second arena in host memory, for buffers marked `host` |

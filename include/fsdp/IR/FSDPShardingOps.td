@@ -140,7 +140,7 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
   let description = [{
     This is the adjoint of `fsdp.unshard`. Operand i is the cotangent of parameter `params[i]`.
     Parameters that are not listed, and the padding, contribute zeros. Contributions are added in
-    rank order, starting from +0; `avg` then multiplies by 1/n.
+    rank order, starting from +0; `avg` then multiplies by 1/n for n ranks.
 
     Constraints:
 
@@ -186,9 +186,9 @@ def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<
   let summary = "add rows of all ranks into a sharded table at ids";
   let description = [{
     This is the adjoint of `fsdp.unshard_rows`. The table starts as +0. Rank by rank and for i in
-    order, `table[ids[i], :] += rows[i, :]`; `avg` then multiplies by 1/n. Each rank keeps its
-    shard. If a rank has equal ids, only one of these ids has a row that is not zero. The result
-    is therefore the sum over ranks of each rank's sum.
+    order, `table[ids[i], :] += rows[i, :]`; `avg` then multiplies by 1/n for n ranks. Each rank
+    keeps its shard. If a rank has equal ids, only one of these ids has a row that is not zero. The
+    result is therefore the sum over ranks of each rank's sum.
 
     Constraints:
 
@@ -229,9 +229,8 @@ class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = []>
 def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "reduce a tensor over the ranks of some mesh axes";
   let description = [{
-    Contributions are added in rank order, starting from +0; `avg` then multiplies by 1/n.
-
-    Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of `axes` is an axis of the mesh or
+    Contributions are added in rank order, starting from +0; `avg` then multiplies by 1/n for n
+ranks. Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of `axes` is an axis of the mesh or
     groups of neighbours on an axis, and no axis occurs twice.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh,
@@ -257,7 +256,7 @@ def FSDP_FlatReduceScatterOp : FSDP_CollectiveOp<"flat_reduce_scatter"> {
   let summary = "reduce a 1-D tensor over the ranks of some mesh axes and keep this rank's piece";
   let description = [{
     This is the adjoint of `fsdp.all_gather`. Contributions are added in rank order, starting from
-    +0; `avg` then multiplies by 1/n.
+    +0; `avg` then multiplies by 1/n for n ranks.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times the elements of
     the result, where n is the number of ranks.

@@ -71,7 +71,7 @@ class Source:
 
 
 def read_json(path: pathlib.Path, text: bytes) -> dict:
-    """Returns a JSON object without repeated keys. Raises CheckpointError."""
+    """Returns a JSON object. Raises CheckpointError, also for repeated keys."""
 
     def unique(pairs):
         found = dict(pairs)

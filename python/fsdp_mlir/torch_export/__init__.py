@@ -237,7 +237,7 @@ def _unused(program, names: Sequence[str]) -> set[str]:
 
 
 def _lower(program, name: str):
-    """Returns (context, module) of linalg on tensors."""
+    """Returns (context, module, number of stop markers). The module is linalg on tensors."""
     try:
         from iree.compiler import ir
         from iree.compiler.extras.fx_importer import FxImporter
@@ -259,7 +259,7 @@ def _lower(program, name: str):
         importer.import_frozen_program(program, func_name=name)
         stops = markers.to_calls(context, importer.module_op)
         with context:
-            # The last pass of the pipeline refuses calls, and markers are calls.
+            # The last pass of the pipeline is left out, because it refuses calls, and markers are calls.
             passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
             PassManager.parse(passes).run(importer.module_op)
     except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:

@@ -12,9 +12,9 @@ products                        a c - b d and a d + b c
 view_as_real(z)                 both parts side by side
 ==============================  =====================================================
 
-A pair has the shape of the complex tensor, so that dims keep their numbers. Rotary embeddings become
-the products with sine and cosine that other models write. Other ops are refused with an error at the
-op's line.
+Each part has the shape of the complex tensor, so that dims keep their indices. Rotary embeddings
+become the products with sine and cosine that other models write. Other ops are refused with an error
+at the op's line.
 """
 
 from __future__ import annotations
