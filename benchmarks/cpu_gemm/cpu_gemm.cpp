@@ -16,11 +16,10 @@
 //   NT  Y[M, N]  = X[M, K] · W[N, K]ᵀ      NN  Y[M, N] = X[M, K] · W[K, N]
 //   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
 //
-// Prints the best and the median rate of all runs in GFLOP/s, and the best rate as a share of the
-// peak: the best peak of a thread, times the number of threads. The peak is measured before and
-// after each round with the same number of threads, because clock rates vary. All arrays are in
-// huge pages. --cpu-time measures CPU time of the busiest thread, for shared machines; oneDNN then
-// uses one thread only.
+// Prints the best and the median GFLOP/s of all runs, and the best as a share of the peak: the best
+// peak of a thread, times the number of threads. The peak is measured before and after each round,
+// on as many threads, because clock rates vary. All arrays are in huge pages. --cpu-time measures
+// CPU time of the busiest thread, for shared machines; oneDNN then uses one thread only.
 //
 //===----------------------------------------------------------------------===//
 

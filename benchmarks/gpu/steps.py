@@ -1,8 +1,8 @@
 """Times whole training steps in turns: steps of fsdp-mlir with and without a CUDA graph and with either GEMM, and PyTorch's steps.
 
-Each contender runs in a process with a time limit, and no other contender uses the GPU at that time. All contenders take their first turn before any
-contender takes its second. Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps of one turn are
-timed together, without waits between steps.
+Each contender runs in a process with a time limit, so that no other contender uses the GPU. All contenders take their first turn before any contender
+takes its second. Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps of one turn are timed
+together, without waits between steps.
 """
 import json
 import statistics

@@ -38,8 +38,7 @@ class Run:
     model was exported. None means the values in the artifact, or random values from ``seed``.
 
     ``resume``: a save, or a folder of saves, to resume from; ``weights`` is then ignored. The save
-    may have another mesh, sharding strategy or storage of states for the same model; a warning names
-    differences.
+    may have another mesh, sharding strategy or storage of states; a warning names each.
 
     ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes
     no parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number N raises
@@ -327,8 +326,7 @@ class Run:
     # --- Weights and states
 
     def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
-        """Returns values of a role, or None. Returns the master's values for a parameter with a
-        master."""
+        """Returns values of a role, or None. A parameter with a master has the master's values."""
         dtype = ctypes.c_int32()
         for one in [native.ROLES.index("master"), role] if role == 0 else [role]:
             if self._library.session_get_state(self._open(), parameter.index, one,
@@ -376,9 +374,8 @@ class Run:
         """Sets parameters in all ranks from arrays by name or from a torch module.
 
         Names that share a parameter (tied weights) are accepted if their values are equal. Buffers
-        of a module are ignored. With ``strict`` every parameter must have a value; otherwise
-        parameters with values in the artifact may be missing. Raises BadInputError before any
-        parameter is set.
+        of a module are ignored. Without ``strict``, parameters with values in the artifact may be
+        missing. Raises BadInputError before any parameter is set.
         """
         model = getattr(self.artifact, "model", None)
         arrays = checked_values(self.artifact, named_arrays(values), model, strict)

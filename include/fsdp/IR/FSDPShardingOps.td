@@ -229,8 +229,9 @@ class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = []>
 def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "reduce a tensor over the ranks of some mesh axes";
   let description = [{
-    Contributions are added in rank order, starting from +0; `avg` then multiplies by 1/n for n
-ranks. Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of `axes` is an axis of the mesh or
+    Contributions are added in rank order from +0; `avg` then multiplies by 1/n for n ranks.
+
+    Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of `axes` is an axis of the mesh or
     groups of neighbours on an axis, and no axis occurs twice.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh,
@@ -314,7 +315,7 @@ class FSDP_StartOp<string mnemonic>
     canonicalisation, so that no pass reorders, merges or erases them. `fsdp-join-collectives` joins
     a `_start` op and its await if no op is between the two.
 
-    The constraints of the op without `_start` hold, with the types in the token as result types, and:
+    The constraints of the op without `_start` hold; result types are the types in the token.
 
     - (S1) `channel` is at least 1, and `id` is at least 0.
     - (S2) The only use of the token is a later `fsdp.await` in the same block.

@@ -283,8 +283,7 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
       that these functions read are captured. A sink is an additional score that the softmax
       includes and the model then drops; it becomes one more key with zeros in K and V. If a
       softmax between two products is not raised, a remark states the reason, with a note at the
-      op that prevents it. Exponentials of shifted scores that do not form a softmax also get a
-      remark.
+      op that prevents it. Exponentials of shifted scores that are no softmax also get a remark.
     - Keeps: values, up to rounding. A row whose scores are all -inf has the result 0 instead of
       NaN. A mask of finite numbers is raised if every row provably keeps a key. The proof uses the
       ranges of `mask_mod`, or evaluates `mask_mod` for each row with the constant tables that it
@@ -322,8 +321,7 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: lookups are raised (`fsdp.gather_rows`, `fsdp.cross_entropy`).
     - Ensures: ids are in [0, rows) or in [0, classes) for all batches that the runtime accepts.
-      - A batch argument without `fsdp.limit` gets the largest limit that keeps its lookups in
-        range.
+      - A batch argument without `fsdp.limit` gets the largest limit that keeps ids in range.
       - Limits that are too large, and constants out of range, are errors.
       - Ids that cannot be bounded are clamped, and the function returns an additional result
         (`fsdp.lookup`) with the id that was out of range.
@@ -356,8 +354,8 @@ def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> 
       a row-wise region have one shape, with no views between them.
     - Keeps: values, bit for bit.
   }];
-  let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "Phase: heads or
-  rows (default).">]; let statistics = [Statistic<"numRemoved", "num-removed", "Views removed">,
+  let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "Phase: heads or rows (default).">];
+  let statistics = [Statistic<"numRemoved", "num-removed", "Views removed">,
                     Statistic<"numFolded", "num-folded", "Copies folded">];
 }
 
@@ -401,8 +399,8 @@ def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
 def InferInitPass : ImportPass<"fsdp-infer-init", "::mlir::func::FuncOp"> {
   let summary = "Infer the initial values of parameters from their uses";
   let description = [{
-    - Requires: parameters are marked; contractions and lookups are raised. - Ensures: every
-    parameter carries `fsdp.init`. A remark lists the inferred values.
+    - Requires: parameters are marked; contractions and lookups are raised.
+    - Ensures: every parameter carries `fsdp.init`. A remark lists the inferred values.
     - Keeps: initial values that are given.
   }];
   let statistics = [Statistic<"numInferred", "num-inferred", "Parameters without given initial values">];

@@ -56,9 +56,8 @@ def UnrollLoopsPass : Pass<"fsdp-unroll-loops", "::mlir::func::FuncOp"> {
   let summary = "Unroll nested loops until one level is left";
   let description = [{
     - Requires: loops with constant bounds.
-    - Ensures: no loop contains a loop. The loop of a nest with the most iterations remains, or the
-      innermost of these if several loops have the most iterations. The other loops are unrolled
-      completely.
+    - Ensures: no loop contains a loop. The loop of a nest with the most iterations remains (the
+      innermost such loop). The other loops are unrolled completely.
     - Keeps: values and the order of ops.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

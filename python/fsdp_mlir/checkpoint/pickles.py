@@ -29,8 +29,7 @@ class Name:
 
 
 class Object:
-    """A call, or a new object if ``new``. ``kind`` is the function or class; BUILD sets
-    ``state``."""
+    """A call, or a new object if ``new``. ``kind`` is the callee; BUILD sets ``state``."""
 
     def __init__(self, kind: Name | None, args: Any = (), state: Any = None, new: bool = False):
         self.kind, self.args, self.state, self.new = kind, args, state, new

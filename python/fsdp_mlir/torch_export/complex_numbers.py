@@ -13,8 +13,7 @@ view_as_real(z)                 both parts side by side
 ==============================  =====================================================
 
 Each part has the shape of the complex tensor, so that dims keep their indices. Rotary embeddings
-become the products with sine and cosine that other models write. Other ops are refused with an error
-at the op's line.
+become the products with sine and cosine that other models write. Other ops are refused at their line.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ These ops are linear, and separable over the dims.
 
 - If windows vary (interpolation, uneven pools), the values along a dim are multiplied by a matrix
   that depends only on the extents.
-- If windows are even (pools), a dim is split into two, windows and their elements, and the mean over
-  elements is taken.
+- If windows are even (pools), a dim is split into windows, and the mean of each window is taken.
 - A fold adds blocks, each padded to the extent of the result.
 """
 
