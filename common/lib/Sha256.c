@@ -73,7 +73,7 @@ static int hasInstructions(void) {
   return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
 }
 
-/* State is kept as (a, b, e, f) and (c, d, g, h), highest first; four words of the schedule are in a
+/* State is (a, b, e, f) and (c, d, g, h), highest first; four words of the schedule are in a
  * register, and the next four come from the last sixteen. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void compressFast(uint32_t state[8],
                                                                      const uint8_t *block) {
