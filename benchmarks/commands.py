@@ -17,7 +17,7 @@ def run(*words, cores=0):
 
 
 def explain(model, *options):
-    """Returns the plan of a model (docs/reference/explain.md), or None if it does not fit into the memory limit."""
+    """Returns the plan of a model (docs/reference/explain.md), or None if no plan is within the memory limit."""
     words = ["fsdp-compile", model, "--explain=json", *options]
     out = subprocess.run(words, capture_output=True, text=True)
     if out.returncode == 1:
@@ -34,6 +34,6 @@ def run_steps(artifact, steps, *options, cores=0, member="step_ms"):
 
 
 def trace_steps(artifact, steps, *options, cores=0, member="step_ms"):
-    """Runs with a trace. Returns the result of run_steps, and the slices of these steps, whose pid is the rank."""
+    """Runs steps with a trace. Returns the result of run_steps, and the trace's slices; the pid of a slice is its rank."""
     times = run_steps(artifact, steps, "--trace=trace.json", f"--trace-steps={steps}", *options, cores=cores, member=member)
     return times, [event for event in json.load(open("trace.json"))["traceEvents"] if event["ph"] == "X"]

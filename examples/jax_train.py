@@ -1,4 +1,4 @@
-"""Trains a small transformer written in JAX on two ranks, and hands the weights back as a tree.
+"""Trains a small transformer written in JAX on two ranks, and returns the weights as a tree.
 
     python examples/jax_train.py [--steps N] [--text FILE]
 

@@ -1,4 +1,4 @@
-"""Trains a Llama of transformers on two ranks, hands the weights back, and lets it write.
+"""Trains a Llama of transformers on two ranks, loads the weights back, and generates text.
 
     python examples/torch_finetune.py [--steps N] [--text FILE]
 

@@ -35,7 +35,7 @@ WIDTH = 100
 BREAKS = [re.compile(pattern) for pattern in (
     r" (?=ins\(|outs\(|iterator_types|affine_map|attributes \{|%\w+: |#fsdp|placement)",
     r" (?=->|: |tensor<|\{fsdp)", r" (?<=, )")]
-CONTINUED = re.compile(r"\s+(?:ins\(|outs\(|iterator_types|affine_map|attributes|->|: |#fsdp)")  # of the line before
+CONTINUED = re.compile(r"\s+(?:ins\(|outs\(|iterator_types|affine_map|attributes|->|: |#fsdp)")  # continues a line
 COMMON = ["--mlir-print-local-scope", "--mlir-print-op-on-diagnostic=false", "--mlir-elide-elementsattrs-if-larger=8",
           "--allow-unregistered-dialect"]
 

@@ -3,10 +3,9 @@
 
     benchmarks/cpu_attention/compare.py [--venv=build/torch-venv] [--rounds=5] [--out=FILE]
 
-12 heads of 64, 4096 tokens. Builds build/bin/cpu_attention, installs torch with pip in a virtual
-environment (--venv, created if missing, about 6 GB with pip's default wheel), and alternates
-between cpu_attention and torch in each round. A time is the least of all rounds, in CPU time of the
-busiest thread, which other jobs of the machine affect least. Without pip or torch the columns of
+The problem has 12 heads of dimension 64 and 4096 tokens. Builds build/bin/cpu_attention, installs torch with pip in a virtual environment (--venv,
+created if missing, about 6 GB with pip's default wheel), and alternates between cpu_attention and torch in each round. A reported time is the minimum
+over all rounds of the busiest thread's CPU time, because other jobs of the machine affect this time least. Without pip or torch the columns of
 PyTorch are empty, and a message says so.
 """
 import argparse
@@ -47,7 +46,8 @@ def busy_seconds():
 
 
 def time_busiest(body):
-    """Returns the CPU seconds of the busiest thread, like cpu_attention --cpu-time, and the result. Sleeps, because /proc is updated when a thread leaves its CPU."""
+    """Returns the CPU seconds of the busiest thread, like cpu_attention --cpu-time, and the result of `body`. Sleeps, because /proc is updated when a
+    thread leaves its CPU."""
     time.sleep(0.002)
     before = busy_seconds()
     result = body()

@@ -11,11 +11,11 @@
 //   fused     one kernel per direction
 //   unfused   --fuse-attention=false: all scores in memory
 //
-// FLOPs count unmasked scores: 4 · B · H · Sq · Sk · D in the forward, half of it if causal; 2.5
-// times as many in the backward. Prints the milliseconds of the best run, its rate, and its share
-// of the peak: the best peak of a thread in the same round, times the threads. Option
-// --cpu-time measures CPU time of the busiest thread, kernel by kernel. Option --json prints an
-// object per line, for compare.py.
+// FLOPs of the forward are 4 · batches · heads · queries · keys · head dimension, or half with a
+// causal mask; the backward has 2.5 times as many. Prints the best run's milliseconds, FLOP rate,
+// and share of the peak: the best peak of a thread in the same round, times the number of threads.
+// Option --cpu-time measures CPU time of the busiest thread, kernel by kernel. Option --json prints
+// one object per line, for compare.py.
 //
 //===----------------------------------------------------------------------===//
 
@@ -125,7 +125,7 @@ static void fillValues(void *memory, RankedTensorType type) {
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     state = state * 1664525 + 1013904223;
     float value =
-        // Tensors of rank 3 are log-sum-exps. Values near 8 are usual for long rows.
+        // Tensors of rank 3 are log-sum-exps, which are usually near 8 for long rows.
         float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0);
     uint32_t bits;
     memcpy(&bits, &value, 4);

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures all-gather and reduce-scatter (f32) between two ranks of this machine. Prints the best
-// round of each kind and size, in GB/s of the full buffer.
+// round of each collective and size, in GB/s of the full buffer.
 //
 //   cpu_collectives                  the shm backend, two processes: 1 to 256 MiB
 //   cpu_collectives local KIB...     the local backend, two threads: these sizes
 //
-// open_mpi.c measures MPI's own collectives; compare.sh prints both side by side.
+// open_mpi.c measures MPI's own collectives; compare.sh prints the results of both programs.
 // benchmarks/simulator derives rates of links from the local backend.
 //
 //===----------------------------------------------------------------------===//

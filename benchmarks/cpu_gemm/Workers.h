@@ -79,7 +79,7 @@ private:
   std::vector<std::thread> threads;
 };
 
-/// Returns the peak of the fastest thread while all threads run.
+/// Returns the peak GFLOP/s of the fastest thread while all threads run.
 inline double measurePeaks(Workers &workers, bool bf16) {
   std::vector<double> rates(workers.count());
   workers.run([&](int worker) { rates[worker] = measurePeak(bf16); });

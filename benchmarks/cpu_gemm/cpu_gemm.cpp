@@ -16,10 +16,10 @@
 //   NT  Y[M, N]  = X[M, K] · W[N, K]ᵀ      NN  Y[M, N] = X[M, K] · W[K, N]
 //   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
 //
-// Prints best and median of all runs in GFLOP/s, and the best as a share of the peak: the best peak
-// of a thread, times the threads. The peak is measured before and after the runs of each round, on
-// as many threads as the runs, because clock rates vary. All arrays are in huge pages. --cpu-time
-// measures CPU time of the busiest thread, for shared machines; oneDNN then uses one thread only.
+// Prints the best and the median GFLOP/s of all runs, and the best as a share of the peak: the best
+// peak of a thread, times the number of threads. The peak is measured before and after each round,
+// on as many threads, because clock rates vary. All arrays are in huge pages. --cpu-time measures
+// CPU time of the busiest thread, for shared machines; oneDNN then uses one thread only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -247,7 +247,7 @@ int main(int argc, char **argv) {
   printf("| type | form | m x k x n | threads | peak | fsdp | of peak | oneDNN | of peak | compile "
          "ms | scratch KiB |\n");
   printf("|---|---|---|---|---|---|---|---|---|---|---|\n");
-  // Each entry is the number of tokens, inputs and outputs.
+  // Each entry has the numbers of tokens, inputs and outputs.
   std::vector<std::array<int64_t, 3>> layers = {
       {1024, 768, 768}, {1024, 768, 3072}, {1024, 3072, 768}};
   if (large)

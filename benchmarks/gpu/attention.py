@@ -57,8 +57,7 @@ class Problem:
         dtype = self.case["dtype"]
         return self.inputs() + [to_bits(o, dtype), lse.astype(np.float32), to_bits(self.do, dtype)]
 
-    # The functions below compute one head of one batch in the type `kind`. `low` rounds each
-    # result.
+    # Each function below computes one head of one batch in the type `kind`, and rounds results with the function `low`.
 
     def keep(self, b):
         c = self.case
@@ -110,7 +109,8 @@ class Problem:
         return lambda x: rounded(x, self.case["dtype"])
 
     def flops(self, backward):
-        """Returns the FLOPs of products, counted like flash-attention: half for a causal mask; only kept pairs for documents."""
+        """Returns the FLOPs of the products, counted like flash-attention: half of all pairs for a causal mask, only kept pairs for
+        documents."""
         c = self.case
         pairs = c["s"] * c["keys"] * c["b"]
         if c["mask"] == "causal":

@@ -43,7 +43,7 @@ def read_bundle(folder):
 
 
 def read_losses(path, steps):
-    """Reads the losses of the CPU, which has one loss per step."""
+    """Reads the losses of the CPU's run from a file, one loss per step."""
     losses = read_json(path, {"losses": list})["losses"]
     if len(losses) != steps:
         raise BundleError(f"{path}: expected {steps} losses, found {len(losses)}")
@@ -72,7 +72,7 @@ def read_description(folder):
 
 
 class Kernel:
-    """A kernel in a context. prepare(addresses of the bindings) returns a function that launches it."""
+    """A kernel in a context. prepare(addresses of the bindings) returns a function that launches the kernel."""
 
     def __init__(self, driver, module, description):
         self.driver, self.description, self.name = driver, description, description["name"]

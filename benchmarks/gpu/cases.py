@@ -39,8 +39,8 @@ def checked():
 
 
 def timed():
-    """Attention: 16,384 tokens and 2,048 columns of heads, as in the papers; score functions at 8,192 tokens. Products: a cube with each
-    transposition, smaller cubes, and the products of a layer."""
+    """Attention has 16,384 tokens and 2,048 columns of heads, as in the papers; score functions have sequences of 8,192 tokens. Products
+    are a large cube (m = n = k) with each transposition, smaller cubes, and the products of a layer."""
     for transposes in ("nn", "nt", "tn"):
         yield product("bf16", transposes, 8192, 8192, 8192)
     for size in ((4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (4096, 4096, 14336)):

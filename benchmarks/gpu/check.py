@@ -27,7 +27,7 @@ def place(driver, kernel, inputs):
 
 
 def run(driver, kernel, inputs):
-    """Runs a kernel. Returns its results as float32, and a text for each guard that changed."""
+    """Runs a kernel. Returns the kernel's results as float32, and a text for each guard that changed."""
     addresses, results = place(driver, kernel, inputs)
     kernel.prepare(addresses)()
     driver.synchronise()
@@ -44,7 +44,8 @@ def run(driver, kernel, inputs):
 
 
 def heads_of(case, all_heads):
-    """Returns the heads (b, h) to compare: all heads, or those of the last kv head, whose gradient is a sum over them."""
+    """Returns the (batch, head) pairs to compare: all pairs, or the query heads over which the last kv head's gradient is
+    summed."""
     group = case["h"] // case["hkv"]
     every = [(b, h) for b in range(case["b"]) for h in range(case["h"])]
     return every if all_heads else every[-group:]

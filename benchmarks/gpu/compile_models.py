@@ -1,6 +1,6 @@
 """Compiles the models of a bundle: artifacts OUT/models/CHIP/*.fsdp, and losses of the CPU in OUT/models/NAME.cpu.json.
 
-A CPU artifact with the same model, seed and tokens computes the losses here. run_all compares the GPU's losses with them.
+A CPU artifact computes the losses of each model here. run_all trains the model on the GPU with the same seed and tokens, and compares the losses.
 """
 import json
 import pathlib

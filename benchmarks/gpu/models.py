@@ -60,7 +60,7 @@ def train_options(model, tokens):
 
 
 def variants(model):
-    """Returns (ranks, gemm) of the model's artifacts."""
+    """Returns (ranks, gemm) of each artifact of the model."""
     return [(ranks, gemm) for ranks in model["ranks"] for gemm in (model["gemm"] if ranks == 1 else model["gemm"][:1])]
 
 

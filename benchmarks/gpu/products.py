@@ -1,6 +1,7 @@
 """Matrix products: inputs, and results in float64. Needs numpy.
 
-A case is a dict: dtype, transposes (nn, nt, tn, tt; t: A is k x m, B is n x k), m, n, k, epilogue (none, bias). The result has the dtype.
+A case is a dict: dtype, transposes (nn, nt, tn or tt: one letter each for A and B; with t, A is k x m and B is n x k), m, n, k, epilogue (none,
+bias). The result has the dtype.
 """
 import numpy as np
 

@@ -14,8 +14,8 @@ import models
 from runs import run_process
 
 COPIES = 12
-F32_PART = 1 / 6  # rate of f32 products relative to bf16.
-SHOWN = 30        # The table has this many kernels per artifact, the slowest first.
+F32_PART = 1 / 6  # rate of f32 products relative to bf16
+SHOWN = 30        # kernels per artifact in the table, the slowest first
 
 
 CUBLAS = "import peers; body, flops = peers.product(8192); print(flops / min(peers.compare_times({'': body}, 9)['']) * 1e3)"

@@ -1,7 +1,8 @@
 """Times whole training steps in turns: steps of fsdp-mlir with and without a CUDA graph and with either GEMM, and PyTorch's steps.
 
-Each contender runs in a process with a time limit, so that it has the GPU alone. All contenders take their first turn before any contender takes its second.
-Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. Several of PyTorch's steps are timed together, without waits between.
+Each contender runs in a process with a time limit, so that no other contender uses the GPU. All contenders take their first turn before any contender
+takes its second. Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps of one turn are timed
+together, without waits between steps.
 """
 import json
 import statistics
@@ -13,7 +14,7 @@ from runs import last_line, run_process
 WARM = 3                # Warm-up steps of fsdp-mlir in a turn.
 PROCESS_SECONDS = 420   # Seconds that a turn may take; compiling takes most of them.
 SPENT = "the time limit of this part is reached"
-GOAL = 1.1              # speed relative to compiled PyTorch
+GOAL = 1.1              # required speed relative to compiled PyTorch
 PEAKS = (("H100 PCIe", 756), ("H100 NVL", 835), ("H100", 989), ("H200", 989), ("GH200", 989), ("H800", 989), ("A100", 312), ("A800", 312), ("B200", 2250), ("L40S", 362))
 PEERS = {"PyTorch compile": "compile", "PyTorch eager": "eager"}
 

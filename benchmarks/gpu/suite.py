@@ -38,7 +38,7 @@ def find_numpy():
 
 
 class Suite:
-    """State of all parts. `right`: all checks so far passed; `done`: number of checks and measurements."""
+    """State of all parts. `right` is true if all checks so far passed; `done` is the number of checks and measurements."""
 
     def __init__(self, arguments, description, chips, device, command):
         self.arguments, self.description, self.chips = arguments, description, chips
@@ -55,7 +55,7 @@ class Suite:
         return Clock(self.arguments.seconds)
 
     def models(self, *groups):
-        """Returns the selected models of these groups."""
+        """Returns the selected models of the given groups."""
         asked = [group for group in groups if group in self.arguments.groups.split(",")]
         return [model for group in asked for model in self.description["models"].get(group, []) if self.arguments.only in model["name"]]
 

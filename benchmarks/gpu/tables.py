@@ -2,7 +2,7 @@
 import json
 import statistics
 
-GOALS = {"forward": 0.9, "backward": 0.85, "product": 0.95}  # speed relative to the best peer
+GOALS = {"forward": 0.9, "backward": 0.85, "product": 0.95}  # required speed relative to the best peer
 
 
 def summary(times, flops, peak):

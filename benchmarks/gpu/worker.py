@@ -6,7 +6,7 @@ SECONDS = 900  # time limit of a check; large checks compare heads with thousand
 
 
 def failed(job, text):
-    """Returns a result, in the form of check(), for a kernel that gave none."""
+    """Returns a result, in the form of check(), for a kernel whose check failed to return one."""
     return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
 
 

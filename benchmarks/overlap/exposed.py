@@ -6,8 +6,8 @@
 
  1. Measure steps without a schedule and without limits on links: the time that a rank computes.
  2. Choose links so slow that a rank sends for PART of that time, and scale the estimates of kernels to the measured time.
- 3. Measure steps on those links, without and with a schedule. The step with the least waits counts, since ranks also wait for
-    each other on a busy machine. Repeat until a try hides 80 %, and take the best try.
+ 3. Measure steps on those links, without and with a schedule. The step with the least waits counts, since ranks also wait for each other on a busy
+    machine. Repeat until a try hides 80 % of the waits, and report the best try.
 
 Also prints a lower bound for all schedules with this order of compute, in which each collective runs between its operands and its
 first use (lib/Analysis/Timeline.cpp).
@@ -63,7 +63,7 @@ def attempt(sent):
 
 
 def best_of(model, tries):
-    """Returns the try of a model that hides most. Works in a temporary folder."""
+    """Returns the try of a model that hides the largest share of the waits. Works in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         run("fsdp-modelgen", *model, "-o", "gpt.mlir")

@@ -3,10 +3,10 @@
   build/python/bin/python benchmarks/peers/cpu_train.py --python=PYTHON [--rounds=3] [--out=PAGE.md]
 
 PYTHON is a Python with torch; jax is optional. Nothing is installed. Each program runs in a process of its own: it warms up,
-then takes some steps of one sequence of 1024 tokens per rank (forward, backward, clipping, AdamW). Programs take turns, round
-by round, so that each meets the same state of the machine. A row shows the best round and the spread (worst / best time).
-Ranks of several processes have one thread each, a single rank has two. PyTorch's bf16 is autocast; with fully_shard it is
-MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 fine, 1 a program failed, 2 bad usage.
+then takes some steps of one sequence of 1024 tokens per rank (forward, backward, clipping, AdamW). All programs run once in each round, so that other
+load of the machine affects all of them. A row shows the best round and the spread (worst / best time). Each of several ranks has one thread, a single
+rank has two threads. PyTorch's bf16 is autocast; with fully_shard it is MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 fine, 1 a program
+failed, 2 bad usage.
 """
 import argparse
 import datetime
@@ -117,7 +117,7 @@ def train_jax(dtype, ranks):
 
     parameters, loss_of = models.make_jax(LENGTH)
     mesh = Mesh(np.array(jax.devices()), ("shard",))
-    # Shards fully: splits the first dimension that the number of ranks divides.
+    # Splits the first dimension that the number of ranks divides, as in full sharding.
     def place(value):
         split = next((i for i, n in enumerate(value.shape) if n % ranks == 0 and n >= 64), None)
         axes = [None] * value.ndim
@@ -162,7 +162,7 @@ def child(words):
 
 
 def run_own(tools, folder, ranks, threads, dtype):
-    """Compiles once and trains. Returns the result in the form of a child process."""
+    """Compiles once and trains with fsdp-run. Returns the result in the form that a child process prints."""
     artifact = folder / f"{ranks}.{dtype}.fsdp"
     if not artifact.exists():
         subprocess.run([tools / "fsdp-modelgen", "gpt2", "--batch=1", f"--seq={LENGTH}", "-o", folder / "gpt2.mlir"],

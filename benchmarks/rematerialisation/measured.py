@@ -3,10 +3,9 @@
 
     benchmarks/rematerialisation/measured.py [--share=0.6] [--rounds=8] [--ranks=1,2] [--cpu-time] [options of fsdp-modelgen]
 
-Runs of both artifacts alternate, on one processor per rank, with two steps each after a warm-up
-step. The fastest step of each counts, since other processes only add time. The planned ratio
-compares the estimated times of kernels (docs/reference/explain.md: compute_seconds). `--cpu-time`
-measures the CPU time of the ranks, for machines that are shared.
+Runs of both artifacts alternate, on one processor per rank, with two steps each after a warm-up step. The fastest step of each artifact
+counts, since other processes only add time. The planned ratio compares the estimated times of kernels (docs/reference/explain.md:
+compute_seconds). `--cpu-time` measures the CPU time of the ranks, for machines that are shared.
 """
 import argparse
 import os

@@ -9,7 +9,7 @@
     over all its commands; the time between commands is attributed to launches. Rates of links come
     from cpu_collectives, which is independent of models: a step gathers twice and reduces once, so
     a link has the mean rate of these three collectives, at the size nearest to that of a unit.
- 2. Predict steps of models of other depth, width, length and kind, without code, on that cluster.
+ 2. Predict steps of models of other depth, width, length and family on that cluster, without compiling kernels.
  3. Measure the same models on one processor per rank: the fastest step and the median.
 
 `--cluster` writes the last cluster to a file. `--cpu-time` measures CPU time of the ranks, for machines that are shared. CPU
@@ -33,15 +33,15 @@ PREDICTED = [
     ("GPT, 6 layers of 512, 4 x 128 tokens", ["gpt2", "--layers=6", "--hidden=512", "--heads=8", "--vocab=1024", "--seq=128", "--batch=4"]),
     ("Llama, 6 layers of 384, 2 x 256 tokens", ["llama", "--layers=6", "--hidden=384", "--heads=6", "--vocab=1024", "--seq=256", "--batch=2"]),
 ]
-Trace = collections.namedtuple("Trace", "commands launch_seconds")  # [(kind, kernel, bytes, seconds)], of a rank
+Trace = collections.namedtuple("Trace", "commands launch_seconds")  # commands: [(kind, kernel, bytes, seconds)] of a rank
 
 
 def trace_commands(artifact, ranks, steps, cpu_time):
-    """Returns the fastest run of each command of a step, as the mean of the ranks. With CPU time, returns the mean run instead: the trace
-    does not tell which command was interrupted, so the fastest run would be an undisturbed command of a disturbed step."""
+    """Returns the seconds of the fastest run of each command of a step, averaged over the ranks. With CPU time, returns the mean run instead: the
+    trace does not tell which command was interrupted, so the fastest run would be an undisturbed command of a disturbed step."""
     times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
     compute = min(event["tid"] for event in slices)
-    lanes = collections.defaultdict(list)  # by rank and step
+    lanes = collections.defaultdict(list)  # commands by (rank, step)
     spans = {}
     for event in sorted((event for event in slices if event["tid"] == compute), key=lambda event: event["ts"]):
         if event["name"].startswith("step "):

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // open(2) without O_NONBLOCK would wait for a process that writes a named pipe. With O_NONBLOCK,
-// read(2) returns 0 while no process has opened the pipe for writing, and fails with EAGAIN while
-// one has, but has written nothing.
+// read(2) returns 0 while no process has opened the pipe for writing. It fails with EAGAIN while a
+// process has opened the pipe for writing but has written nothing.
 //
 //===----------------------------------------------------------------------===//
 

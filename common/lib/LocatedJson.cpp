@@ -6,10 +6,10 @@
 //
 //  1. nlohmann's parser reads the text through an iterator that counts the bytes read.
 //  2. The parser reports a token right after reading it (a number: one byte later).
-//     The token's beginning is found by walking back over it.
+//     The token's beginning is found by walking back over the token.
 //  3. Offsets become lines and columns by binary search in a list of lines.
 //
-// O(text + tokens log lines).
+// Time: O(bytes + tokens · log lines).
 //
 //===----------------------------------------------------------------------===//
 
@@ -247,7 +247,7 @@ private:
   size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
-  std::vector<std::set<std::string>> names; ///< of the members of each value on the stack
+  std::vector<std::set<std::string>> names; ///< names of members, for each value on the stack
 };
 
 } // namespace

@@ -61,7 +61,7 @@ static void compressPlain(uint32_t state[8], const uint8_t *block) {
 #include <immintrin.h>
 
 static int hasInstructions(void) {
-  static int known; /* 0: not determined yet */
+  static int known; /* 0 until determined */
   if (!__atomic_load_n(&known, __ATOMIC_RELAXED)) {
     unsigned a, b = 0, c = 0, d, sse4 = 0;
     __get_cpuid(1, &a, &b, &sse4, &d);
@@ -73,7 +73,7 @@ static int hasInstructions(void) {
   return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
 }
 
-/* State stands as (a, b, e, f) and (c, d, g, h), highest first; four words of the schedule are in a
+/* State is (a, b, e, f) and (c, d, g, h), highest first; four words of the schedule are in a
  * register, and the next four come from the last sixteen. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void compressFast(uint32_t state[8],
                                                                      const uint8_t *block) {

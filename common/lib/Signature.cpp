@@ -25,7 +25,7 @@
 using namespace fsdpcommon;
 
 namespace {
-/// The text that surrounds a key, and the bytes before it.
+/// The PEM text around a key, and the DER prefix before the key's 32 bytes.
 struct KeyForm {
   const char *begin, *end, *what, *command;
   std::vector<unsigned char> prefix;

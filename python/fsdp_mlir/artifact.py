@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""An artifact: a .fsdp file. Opening it checks the whole file."""
+"""An artifact: a .fsdp file. Opening an artifact checks the whole file."""
 
 from __future__ import annotations
 

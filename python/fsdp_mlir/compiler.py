@@ -179,8 +179,8 @@ def compile(model: Model | str | os.PathLike, mesh: str | Mapping[str, int] | No
     option of fsdp-compile, with underscores: ``grad_accum=4``, ``activation_checkpointing="full"``,
     ``config="fsdp.json"``. docs/reference/options.md lists them.
 
-    Raises CompileError with the compiler's diagnostics. If the exporter knew the locations, they
-    point into the module's own source. Issues CompileWarning for warnings.
+    Raises CompileError with the compiler's diagnostics, which point into the module's own source if
+    the exporter recorded locations. Issues CompileWarning for warnings.
     """
     folder = None
     if isinstance(model, Model):

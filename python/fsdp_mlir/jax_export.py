@@ -5,7 +5,7 @@
 1. JAX traces the loss to a jaxpr. Differentiation rules of the user (``custom_vjp`` and
    ``custom_jvp`` outside JAX itself) are refused, because the compiler differentiates the forward.
 2. ``stop_gradient`` is lowered to a call of a function without a body, which Import reads.
-3. Arguments get ``fsdp.param`` and ``fsdp.batch``; names are the paths in the tree of parameters.
+3. Arguments get ``fsdp.param`` and ``fsdp.batch``; a parameter's name is its path in the tree.
 
 The text is StableHLO, which the compiler reads itself (its pass fsdp-lower-stablehlo).
 """
@@ -165,9 +165,9 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
                custom_gradients: str = "refuse", name: str | None = None) -> Model:
     """Exports ``loss(params, *batch)``, which returns a float scalar, as a Model.
 
-    ``params``: a tree of arrays. The names are the paths of its leaves ("h.0.w"). ``example_batch``:
-    the arrays of one rank's batch, or one dict of arrays by name, which ``loss`` then gets as one
-    argument. ``batch_names``: names of the inputs; by default those of the dict, or "tokens" and
+    ``params``: a tree of arrays. The path of a leaf is its name ("h.0.w"). ``example_batch``: the
+    arrays of one rank's batch, or one dict of arrays by name, which ``loss`` then gets as one
+    argument. ``batch_names``: names of the inputs; by default the dict's names, or "tokens" and
     "targets" for two arrays of integers. ``frozen`` selects the parameters that are not trained.
     ``custom_gradients``: "refuse" (default) or "differentiate" the user's differentiation rules.
 
@@ -194,7 +194,7 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
     _check_result(jaxpr)
     _check(jaxpr.jaxpr, custom_gradients)
     count = [0]
-    # Lowerings in the cache have no markers.
+    # JAX's cache may have lowerings without markers.
     jax.clear_caches()
     with _stops_as_calls(count):
         lowered = jax.jit(loss, keep_unused=True).lower(params, *example_batch)

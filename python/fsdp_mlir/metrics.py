@@ -8,12 +8,12 @@ import dataclasses
 
 from .native import refuse
 
-_WITH_LOSS_SCALE = 50  # steps in a row in which a loss scale may search for its value
+_WITH_LOSS_SCALE = 50  # non-finite steps in a row that a dynamic loss scale may need to shrink
 
 
 @dataclasses.dataclass(frozen=True)
 class Metrics:
-    """Numbers of one step, over all ranks.
+    """Metrics of one step, over all ranks.
 
     ``loss`` is the mean loss, ``grad_norm`` the global gradient norm before clipping, ``lr`` the
     learning rate, and ``tokens`` the number of tokens. ``finite`` is False if loss or norm is not
@@ -34,7 +34,7 @@ class Metrics:
 
 
 class NonFiniteLimit:
-    """Counts steps in a row whose loss or norm is not finite. ``given``: on_nonfinite of Run."""
+    """Counts non-finite steps in a row. ``given`` is the argument ``on_nonfinite`` of Run."""
 
     def __init__(self, given: str | int | None):
         self._in_a_row = 0
@@ -50,7 +50,7 @@ class NonFiniteLimit:
                    f"{given!r}")
 
     def is_reached(self, finite: bool, adapts: bool) -> bool:
-        """Counts a step. ``adapts``: whether the step has a dynamic loss scale."""
+        """Counts a step. ``adapts`` is true if the step has a dynamic loss scale."""
         self._in_a_row = 0 if finite else self._in_a_row + 1
         most = self._most if self._most is not None else (_WITH_LOSS_SCALE if adapts else 1)
         return self._in_a_row >= most

@@ -37,7 +37,7 @@ class BatchInput:
 
 
 def check_names(parameters: Iterable[str], inputs: list[str], advice: str) -> None:
-    """Raises ExportError with the advice if two of the names are equal."""
+    """Raises ExportError, whose message ends with ``advice``, if two of the names are equal."""
     seen = set(parameters)
     for name in inputs:
         if name in seen:

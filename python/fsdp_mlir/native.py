@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The runtime's C interface (``fsdprt/fsdprt.h``) by ctypes.
 
-Structures repeat those of the header; ``tests/test_native.py`` compares names and types with it.
-A call that fails raises the exception of its status.
+Structures repeat the header's; ``tests/test_native.py`` compares their names and types. A call that
+fails raises the exception of its status.
 """
 
 from __future__ import annotations
@@ -191,10 +191,10 @@ def _raise(error: Error) -> None:
 
 
 class Library:
-    """The loaded library. Its functions are attributes without the prefix ``fsdprt_``.
+    """The loaded library. Each function is an attribute without the prefix ``fsdprt_``.
 
     Each library object has one buffer for errors, so calls of several threads must be serialised.
-    The C interface requires the same for a session.
+    The C interface also requires that calls with one session are serialised.
     """
 
     def __init__(self, path: str):

@@ -37,8 +37,8 @@ class Run:
     .safetensors file or index. "model" (default if there are any) means the values with which the
     model was exported. None means the values in the artifact, or random values from ``seed``.
 
-    ``resume``: a save, or a folder of saves, to go on from; ``weights`` is then ignored. The save
-    may be of another mesh, strategy or storage of the same model; a warning says what differs.
+    ``resume``: a save, or a folder of saves, to resume from; ``weights`` is then ignored. The save
+    may have another mesh, sharding strategy or storage of states; a warning names each.
 
     ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes
     no parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number N raises
@@ -65,7 +65,7 @@ class Run:
         self.steps = 0
         self._library, self._session, self._launch = artifact._library, None, None
         self._savers: dict[str, ctypes.c_void_p] = {}
-        self._saving: ctypes.c_void_p | None = None  # the saver that has a save in flight
+        self._saving: ctypes.c_void_p | None = None  # the saver whose save is in flight
         self._checks = check_against_unsharded
         self._lr, self._failed = None, False
         self._resumed = None
@@ -180,9 +180,8 @@ class Run:
         ranks of this process: rank 0's examples first, and within a rank micro-batch 0 first.
         Contiguous arrays of the input's own type are not copied.
 
-        ``lr``: learning rate from this step on. By default it is the rate of the previous step, also
-        if that step is in the save that this run resumes. The first step of a run that does not
-        resume has the artifact's rate.
+        ``lr``: learning rate from this step on. By default a step has the rate of the previous step;
+        the first step has the rate of the resumed save, or else the artifact's rate.
 
         Raises BadInputError for a batch of another shape or type, or for ids out of range, without
         changing any state. Raises NonFiniteError according to ``on_nonfinite``. Raises
@@ -327,7 +326,7 @@ class Run:
     # --- Weights and states
 
     def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
-        """Returns values of a role, None if there are none. A master is read as the parameter."""
+        """Returns values of a role, or None. A parameter with a master has the master's values."""
         dtype = ctypes.c_int32()
         for one in [native.ROLES.index("master"), role] if role == 0 else [role]:
             if self._library.session_get_state(self._open(), parameter.index, one,
@@ -375,8 +374,8 @@ class Run:
         """Sets parameters in all ranks from arrays by name or from a torch module.
 
         Names that share a parameter (tied weights) are accepted if their values are equal. Buffers
-        of a module are ignored. With ``strict`` every parameter must have a value; otherwise those
-        with values in the artifact may be missing. Raises BadInputError before any parameter is set.
+        of a module are ignored. Without ``strict``, parameters with values in the artifact may be
+        missing. Raises BadInputError before any parameter is set.
         """
         model = getattr(self.artifact, "model", None)
         arrays = checked_values(self.artifact, named_arrays(values), model, strict)
@@ -403,8 +402,8 @@ class Run:
         ``wait=False`` returns when the states are copied, and a thread writes the copy while steps
         run. The artifact must have been compiled with async_save=True. The next ``step``, ``save``
         or ``wait_for_saves`` raises RuntimeFailure if the thread fails; earlier saves then remain.
-        A save first waits for the one in flight, and ``close`` waits, too. All processes of a run
-        must call ``save``, ``step`` and ``wait_for_saves`` in one order.
+        ``save`` and ``close`` first wait for a save in flight. All processes of a run must call
+        ``save``, ``step`` and ``wait_for_saves`` in one order.
         """
         if not wait and not self.artifact._info.snapshot_bytes:
             refuse(f"wait=False: {self.artifact.path} has no memory for a copy of the state; "

@@ -32,7 +32,7 @@ class FileError(FsdpError, ValueError):
 
 def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray],
           metadata: Mapping[str, str] | None = None) -> None:
-    """Writes tensors in the given order. The file gets its name when it is complete."""
+    """Writes tensors in the given order. The file has a temporary name until it is complete."""
     from .arrays import dtype_name
 
     header: dict = {"__metadata__": dict(metadata)} if metadata else {}

@@ -6,7 +6,7 @@ The functions search in this order:
 
 1. ``FSDP_MLIR_HOME``: an installation, or a build folder (its ``bin/`` and ``lib/``);
 2. the package itself (``fsdp_mlir/native``), in a wheel that has the tools;
-3. ``PATH``; the library in ``lib`` beside the folder in which a tool was found.
+3. ``PATH`` for tools; for the library, ``lib`` beside the folder in which a tool was found.
 """
 
 from __future__ import annotations

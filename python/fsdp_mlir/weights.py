@@ -29,9 +29,9 @@ def named_arrays(values: Any) -> dict[str, np.ndarray]:
 
 
 def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
-    """Returns the values of ``weights`` for a run, or None for those of the artifact or its seed.
+    """Returns the values of ``weights``, or None if the run uses the artifact's values or its seed.
 
-    ``weights``: what the argument of Run may be. Raises BadInputError.
+    ``weights`` is the argument of Run. Raises BadInputError.
     """
     model: Model | None = getattr(artifact, "model", None)
     if weights is None or isinstance(weights, str) and weights == "model":

@@ -4,14 +4,14 @@
 
     python python/models/fsdp2.py [--steps=50] [--bf16]
 
-Both programs use the same weights and tokens, AdamW with decay 0.1 of tensors of rank 2 or more,
-clipping at norm 1 and a warm-up of 10 steps. Prints, for each model, the largest relative
+This project and PyTorch use the same weights and tokens, AdamW with decay 0.1 of tensors of rank 2
+or more, clipping at norm 1 and a warm-up of 10 steps. Prints, for each model, the largest relative
 difference of a loss and of a gradient norm. Exit code 1 if a loss differs by more than 1e-5 or a
 norm by more than 1e-4.
 
 With --bf16 both use param_dtype bf16, and PyTorch runs twice: with attention as products and
-softmax, and with its fused kernel. Exit code 1 if this project's losses differ from those of the
-nearer PyTorch run by more than both runs differ from each other (largest difference over all
+softmax, and with its fused attention kernel. Exit code 1 if this project's losses differ from those
+of the nearer PyTorch run by more than both runs differ from each other (largest difference over all
 steps).
 """
 

@@ -5,13 +5,12 @@
     python python/models/run.py --out=docs/models.md --curves=python/models/curves.json \\
         --ir=python/models/ir
 
-Each family runs in a process of its own with a time limit. It is exported and compiled for two
-ranks, and trains 20 AdamW steps (rate 1e-3, decay 0.01 of tensors of rank 2 or more) on other
-batches for each rank. The framework trains the same weights on the mean loss of both ranks.
---curves writes the framework's losses. --ir writes programs of some families, which
-tests/test_models.py trains without PyTorch.
+Each family runs in a process of its own with a time limit. The model is exported and compiled for two ranks,
+and trains 20 AdamW steps (rate 1e-3, decay 0.01 of tensors of rank 2 or more) on a different batch for each
+rank and step. The framework trains the same weights on the mean loss of both ranks. --curves writes the
+framework's losses. --ir writes programs of some families, which tests/test_models.py trains without PyTorch.
 
-Exit codes: 0 all families work, 1 one does not, 2 bad usage.
+Exit codes: 0 all families work, 1 a family fails, 2 bad usage.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ PLANTS: dict = {}
 
 
 class Unsuitable(Exception):
-    """The module has no layer of the kind that the plant changes."""
+    """The module has no layer of the class that the plant changes."""
 
 
 def plant(function):

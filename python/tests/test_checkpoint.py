@@ -207,7 +207,7 @@ def test_a_file_that_is_too_short_or_too_long(single, capsys):
 
 
 def test_damage_is_never_a_traceback(tmp_path, single, capsys):
-    """Flips, cuts and swaps bytes. The result is an error with the path or the same content."""
+    """Flips, cuts and swaps bytes. Reading gives an error with the path, or the same content."""
     r = random.Random(5)
     checkpoint.convert(single, tmp_path / "sharded", max_shard_bytes=200)
     checkpoint.convert(single, tmp_path / "dcp", to="dcp", max_shard_bytes=200)
@@ -298,7 +298,7 @@ def test_a_file_outside_of_the_folder_is_refused(tmp_path, single, capsys):
 
 
 def bomb(levels):
-    """Returns a pickle that names (), nested ``levels`` times with each level twice."""
+    """Returns a pickle of ``levels`` nested pairs, each of which contains the inner pair twice."""
     return b"\x80\x04)" + b"".join(
         b"q" + bytes([0]) + b"h\x00\x86" for _ in range(levels)) + b"X\x01\0\0\0x\x93."
 

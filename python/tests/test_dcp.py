@@ -1,4 +1,4 @@
-"""fsdp-ckpt beside torch.distributed.checkpoint: what one writes, the other reads."""
+"""fsdp-ckpt and torch.distributed.checkpoint each read the checkpoints that the other writes."""
 
 import os
 import subprocess

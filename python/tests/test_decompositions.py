@@ -139,7 +139,7 @@ for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_a
 # _grouped_mm.
 WITHOUT_CASE = {"empty.memory_format", "empty_permuted.default",
                 "transformers::grouped_mm_fallback.default"}
-# Arguments that torch differentiates, for ops that have other float arguments.
+# Indices of the arguments that torch differentiates, for ops with further float arguments.
 DIFFERENTIABLE = {"copy.default": (), "_native_batch_norm_legit_no_training.default": (0, 1, 2)}
 PAIRS = [(name, i) for name, cases in CASES.items() for i in range(len(cases))]
 

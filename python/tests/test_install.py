@@ -72,7 +72,7 @@ def environment(tmp_path):
 
 
 def check_training(environment, home, **variables):
-    """The tools are those of ``home``, and a model learns."""
+    """Checks that the package uses the tools of ``home``, and that the loss of a model falls."""
     done = environment.run("-c", PROGRAM, **variables)
     assert done.returncode == 0, done.stderr
     where, losses = done.stdout.splitlines()[-2:]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops of PyTorch that need decompositions of the exporter train as in PyTorch.
 
-Each op stands between a layer and the loss of a small module, which takes one step of SGD on two
-ranks, here and in torch. Skipped where torch is not installed.
+Each op is between a layer and the loss of a small module, which takes one step of SGD on two ranks with
+this project and with torch. Skipped where torch is not installed.
 """
 
 import numpy as np

@@ -30,7 +30,7 @@ WAIT = 120  # seconds after which a process that should have ended counts as han
 
 
 class Failed(Exception):
-    """Says why a row failed. `slow` is true if only the time limit was exceeded."""
+    """The reason why a row failed. `slow` is true if only the time limit was exceeded."""
 
     def __init__(self, why, slow=False):
         super().__init__(why)
@@ -44,8 +44,8 @@ class Row:
     planted: str  # what happens, for the table
     expected: str  # exit code and message, for the table
     run: Callable  # (Bench) -> seconds, or None if there is nothing to measure
-    limit: float = 0  # seconds; 0: no limit
-    needs: str = ""  # mpi or root
+    limit: float = 0  # limit of the measured seconds; 0 means no limit
+    needs: str = ""  # what the row needs: "mpi", "root" or nothing
     short: bool = False  # part of the short subset
 
 
@@ -129,10 +129,10 @@ class Job:
 
     def __init__(self, bench, how, ranks=2, port=None, **variables):
         self.bench, self.how, self.ranks = bench, how, ranks
-        self.slow = ""  # which message came too late
+        self.slow = ""  # description of a message that came too late
         self.port = port or free_port()
         self.variables = variables
-        self.processes = {}  # by rank; -1: the one command that starts all ranks
+        self.processes = {}  # by rank; -1 is the one command that starts all ranks
 
     def start(self, *options, artifact=None, each=None, only=None, world=None, number=None):
         """Starts ranks with options of fsdp-run. each[r] has more options of rank r, and only lists the ranks to
@@ -202,7 +202,7 @@ class Job:
         return self.pid(rank)
 
     def named(self, pattern, since, limit, but=()):
-        """Returns the seconds until all processes but `but` have printed a matching line."""
+        """Returns the seconds until all processes, except those of the ranks `but`, have printed a matching line."""
         last = since
         for rank, process in self.processes.items():
             if rank in but:
@@ -217,7 +217,7 @@ class Job:
         return last - since
 
     def codes(self, expected, but=()):
-        """Waits for the end of all processes, and checks the exit codes of all but `but`."""
+        """Waits for the end of all processes, and checks their exit codes, except those of the ranks `but`."""
         expected = expected if isinstance(expected, tuple) else (expected,)
         for rank, process in self.processes.items():
             code = process.wait()
@@ -228,13 +228,13 @@ class Job:
         return self
 
     def check(self, code, pattern, since, limit=0, but=(), files=()):
-        """Checks message, exit code, time limit and what is left, in this order. Returns the seconds."""
+        """Checks message, exit code, time limit, and leftover processes and files, in this order. Returns the seconds."""
         seconds = self.named(pattern, since, limit, but)
         self.finish(code, but, files)
         return seconds
 
     def finish(self, code, but=(), files=()):
-        """Checks exit codes, what is left, and that each message came within its limit."""
+        """Checks exit codes, leftover processes and files, and that each message came within its limit."""
         self.codes(code, but)
         self.bench.expect_clean(files)
         if self.slow:
@@ -295,7 +295,7 @@ class Bench:
     def prepare(self):
         """Compiles artifacts and writes texts, weights and saves, which all rows use."""
         here = self.source
-        if (here / "s2/latest").exists():  # of an earlier run with --work
+        if (here / "s2/latest").exists():  # written by an earlier run with --work
             return
         shutil.rmtree(here, ignore_errors=True)
         here.mkdir(parents=True)
@@ -337,9 +337,9 @@ class Bench:
         self.before |= {str(each.relative_to(self.folder)) for each in [self.folder / path, *(self.folder / path).rglob("*")]}
 
     def expect_clean(self, files=()):
-        """Fails if a process of the row lives, or if there is a file that no message names and `files`, a list of
-        patterns, does not allow."""
-        # After bad input, the host still answers ranks that come within 3 s.
+        """Fails if a process of the row still runs, or if the row left a file that neither a message nor a pattern of `files`
+        names."""
+        # After bad input, the host runs for 3 s more, to send the error to ranks that connect late.
         until = time.monotonic() + 4
         while (left := self.marked()) and time.monotonic() < until:
             time.sleep(0.02)
@@ -354,7 +354,7 @@ class Bench:
             raise Failed("left behind: " + ", ".join(stray))
 
     def close(self, keep=False):
-        """Kills what is left of the row, and removes its folder."""
+        """Kills the row's remaining processes, and removes the row's folder."""
         for pid in self.marked():
             for number in (signal.SIGKILL, signal.SIGCONT):
                 try:

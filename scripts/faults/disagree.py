@@ -7,7 +7,7 @@ LIMIT = 0.5
 
 
 def disagree(how, options, first, second, pattern):
-    """Both ranks are started, rank 0 with `first` and rank 1 with `second` as further options."""
+    """Starts both ranks, rank 0 with the further options `first` and rank 1 with `second`."""
     def run(bench):
         job = Job(bench, how).start(*options, each={0: first, 1: second})
         # Over MPI, the time counts from the start of the second process, which mpirun starts.
@@ -29,7 +29,7 @@ def started(bench, job):
 
 
 TEXT = "--text=a.txt"
-DIFFERENT = [  # name, what differs, common options, of rank 0, of rank 1, message
+DIFFERENT = [  # name, difference, options of both ranks, further options of rank 0 and of rank 1, message
     ("artifact", "another artifact on rank 1", [TEXT, "--steps=4"], {}, {"artifact": "other2.fsdp"},
      r"error: .*the artifact.* is '[^']*' .*on rank 0 and '[^']*'.* on rank 1"),
     ("option", "--lr=0.1 on rank 1", [TEXT, "--steps=4"], {"options": []}, {"options": ["--lr=0.1"]},
@@ -53,7 +53,7 @@ def job_ids(bench):
         0: {"env": {"FSDP_RUN_JOB_ID": "A"}}, 1: {"env": {"FSDP_RUN_JOB_ID": "B"}}})
     seconds = job.named(r"is of job 'B' .*ranks of job 'A' ", max(p.begun for p in job.processes.values()), LIMIT, but=(0,))
     slow = job.slow
-    # Rank 0 goes on waiting for its own rank 1, and names the process that it rejected.
+    # Rank 0 still waits for the rank 1 of its own job, and names the process that it rejected.
     job.named(r"rank 1 of 2 \(rank 1, process \d+ on .*, of job 'B' .* was turned away\) did not arrive within 3 s", 0, 0, but=(1,))
     job.codes(2, but=(0,)).codes(4, but=(1,))
     job.slow = slow

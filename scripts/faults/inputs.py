@@ -38,7 +38,7 @@ def grow(text):
 
 
 def replaced(how, remove):
-    """The name goes to another file, or to none; the run has the old file open, and its results are those of the old."""
+    """The path of an open input is given to another file, or removed; the run goes on with the file that it opened."""
     def run(bench):
         text = bench.folder / "t.txt"
         text.write_bytes((bench.folder / "a.txt").read_bytes())
@@ -61,7 +61,7 @@ def replaced(how, remove):
 
 
 def pipe(how, options, code, pattern):
-    """A named pipe that nobody writes."""
+    """An input is a named pipe that no process opens for writing."""
     def run(bench):
         os.mkfifo(bench.folder / "pipe")
         bench.kept("pipe")

@@ -8,7 +8,7 @@ from faults.bench import Failed, Job, Row, end_of, send, state
 FOREVER = ["--text=a.txt", "--steps=1000000000"]
 LIMIT = {"processes": 2.5, "env": 2.5, "mpi": 5}
 KINDS = {"kill -9": signal.SIGKILL, "abort": signal.SIGABRT}
-# What names the loss of rank {r}: the launcher of fsdp-run, the host, or Open MPI's mpirun.
+# Messages about the loss of rank {r}, printed by the launcher of fsdp-run, the host, or Open MPI's mpirun.
 NAMES = {
     "processes": r"error: rank {r} \(process \d+\) was killed by signal {n} ",
     "env": r"error: rank \d: rank {r} \(process \d+\) is gone; it was killed or ended before the run did",
@@ -58,7 +58,7 @@ def lost_before_all_met(bench):
 
 
 def thread_process(number):
-    """All ranks are threads of one process: the shell reports its end."""
+    """All ranks are threads of one process: the shell reports the end of the process."""
     def run(bench):
         job = Job(bench, "threads").start(*FOREVER).reach()
         since = send(job.pid(-1), number)
@@ -78,7 +78,7 @@ def thread_hangs(how):
 
 
 def command_killed(how):
-    """The process that started the ranks is killed. The time is that until all ranks have ended."""
+    """The process that started the ranks is killed. The measured time ends when all ranks have ended."""
     def run(bench):
         job = Job(bench, how).start(*FOREVER).reach()
         since = send(job.processes[-1].popen.pid, signal.SIGKILL)
@@ -110,7 +110,7 @@ def host(number, code, pattern):
 
 
 def mpirun_stopped(bench):
-    """The ranks go on, because mpirun takes no part in a step; they end after it goes on."""
+    """A stopped mpirun does not stop the ranks. After mpirun is continued, a SIGTERM to one rank ends the run."""
     job = Job(bench, "mpi").start(*FOREVER).reach()
     command = job.processes[-1].popen.pid
     send(command, signal.SIGSTOP)

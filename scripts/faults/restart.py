@@ -32,7 +32,7 @@ def restarts(kind, fault):
 
 
 def damaged(what):
-    """Everything stands still while the newest save is damaged, and both ranks are then killed."""
+    """All processes are stopped while the newest save is damaged; then both ranks are killed."""
     def run(bench):
         job = Job(bench, "processes").start(*SLOW, "--export=mine.st").reach(r"^saved step [3-9]0:|^saved step [0-9]+0:")
         launcher = job.processes[-1].popen.pid
@@ -46,7 +46,7 @@ def damaged(what):
         newest = saves / (saves / "latest").read_text().split()[0]
         what(saves, newest)
         since = send(ranks[1], signal.SIGKILL)
-        send(ranks[0], signal.SIGKILL)  # it might be about to complete another save
+        send(ranks[0], signal.SIGKILL)  # rank 0 might be about to complete another save
         send(launcher, signal.SIGCONT)
         seconds = job.named(r"restarting from the last save in saves", since, 2.5)
         job.named(r"warning: saves/.*resuming from saves/step-\d+, the newest undamaged save", 0, 0)
@@ -73,7 +73,7 @@ def unindexed(saves, newest):
 
 
 def elastic(kind, fault):
-    """Three ranks, artifacts for two and three."""
+    """A run of three ranks has artifacts for two and for three ranks."""
     def run(bench):
         job = Job(bench, "processes", ranks=3).start(*SLOW, "--elastic=2:3").reach(r"^saved step [0-9]+0:")
         since = send(job.pid(2), fault)
@@ -85,7 +85,7 @@ def elastic(kind, fault):
 
 
 def below_minimum(bench):
-    """The artifact for two ranks is the smallest, and one of two ranks is lost."""
+    """One of two ranks is lost, and there is no artifact for one rank."""
     options = ["--text=a.txt", "--steps=100000000", "--save=saves", "--save-every=1000000",
                "--on-failure=restart", "--elastic=2:3"]
     job = Job(bench, "processes").start(*options).reach()
@@ -103,7 +103,7 @@ def under_launcher(bench):
 
 
 def at_most(bench):
-    """A rank is lost at each start."""
+    """A rank is lost after each start, until --max-restarts is reached."""
     job = Job(bench, "processes").start("--text=a.txt", "--steps=10", "--save=saves", "--save-every=100", "--on-failure=restart",
                                         "--max-restarts=2", "--inject-rank-fault=kill:1:compute:2")
     for number in (1, 2):

@@ -4,8 +4,8 @@
     before the product that reads its buffer.
  2. Print the two loops, step by step.
  3. Play the loops of all roles on lanes: a step begins when the steps that it waits for have ended. The first block
-    of keys has no product O before it. Widths: products at 2048 multiply-adds a cycle, threads at one instruction a
-    cycle, copies at 64 bytes a cycle.
+    of keys has no product O before it. Widths of steps assume 2048 multiply-adds, one instruction of a thread, or 64
+    copied bytes per cycle.
 """
 import re
 

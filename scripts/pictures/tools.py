@@ -39,7 +39,7 @@ class Tools:
 
 
 def expect(found, what):
-    """Returns `found`. If it is empty, the form of the tool's output has changed, and the script ends."""
+    """Returns `found`. Exits if `found` is empty, because the form of the tool's output has changed."""
     if not found:
         sys.exit(f"scripts/draw-pictures: expected {what} in the output of a tool, found none")
     return found

@@ -27,8 +27,8 @@ std::string getPathFor(llvm::StringRef output, llvm::StringRef mesh);
 /// Returns an error about --also-mesh and its files, or nothing.
 std::optional<std::string> checkAlsoMesh(const StepOptions &options);
 
-/// Compiles the model for each mesh of --also-mesh. `compiled` has the options of `line`, which is
-/// compiled already. Keeps the number of micro-batches over all ranks, or warns if that is
+/// Compiles the model for each mesh of --also-mesh. `compiled` has the options with which `line` is
+/// already compiled. Keeps the number of micro-batches over all ranks, or warns if that is
 /// impossible. Returns the exit code of the first failure, or 0.
 int compileAlso(const CommandLine &line, const StepOptions &compiled,
                 llvm::function_ref<int(const CommandLine &)> compile);

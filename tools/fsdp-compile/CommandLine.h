@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 struct CommandLine {
   StepOptions options;
   FileOptions file;          ///< options of --config
-  bool listsKeys = false;    ///< print only the table of foreign keys
+  bool listsKeys = false;    ///< print only the table of keys of other frameworks
   bool listsOptions = false; ///< print only docs/reference/options.md
 };
 

@@ -6,12 +6,12 @@
 //
 // 1. Split "mesh=replicate=2,shard=8,param-dtype=bf16" into options. A segment that begins with an
 //    axis continues the mesh before it. A segment without '=' continues the value before it, as in
-//    "freeze=h.0,*.bias". `model=FILE` names another model, for another batch or length.
+//    "freeze=h.0,*.bias". `model=FILE` names another model, such as one with another batch size.
 // 2. Build the command line of each plan. Drop outputs, the options that the question sets, and
 //    options that have no effect with the question's (--beta2 beside optimizer=sgd); append the
 //    question's options and --overlap --explain=json.
-// 3. Print one row per plan, with the plan's error if it failed. Mark a plan whose output equals
-//    that of the given plan.
+// 3. Print one row per plan, with the error if planning failed. Mark a plan whose output equals the
+//    output of the given plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,8 +100,8 @@ static std::optional<Question> readQuestion(StringRef text) {
 namespace {
 /// An argument of the command line.
 struct Argument {
-  StringRef name;       ///< of the option; empty if the argument is no option
-  const OptionRow *row; ///< of the option, or null
+  StringRef name;       ///< name of the option; empty if the argument is no option
+  const OptionRow *row; ///< row of the option, or null
   std::string text;     ///< value of the option
   std::vector<std::string> words;
 };
@@ -127,8 +127,8 @@ static std::vector<Argument> readArguments(ArrayRef<std::string> words) {
   return arguments;
 }
 
-/// Step 2 of the list above. Appends to `withoutEffect` the options that have no effect with those
-/// of the question, but have one without.
+/// Step 2 of the list above. Appends to `withoutEffect` the options of the command line that lose
+/// their effect because of the question's options.
 static std::vector<std::string> makeCommand(ArrayRef<std::string> words, StringRef input,
                                             const Question &question,
                                             std::vector<std::string> &withoutEffect) {
@@ -137,7 +137,7 @@ static std::vector<std::string> makeCommand(ArrayRef<std::string> words, StringR
   std::vector<Argument> arguments = readArguments(words);
   StepOptions given, asked;
   auto set = [](StepOptions &options, StringRef name, StringRef text) {
-    (void)setOption(options, name, text, OptionOrigin::CommandLine); // errors are those of the plan
+    (void)setOption(options, name, text, OptionOrigin::CommandLine); // the plan reports errors
   };
   for (const Argument &argument : arguments)
     if (argument.row)

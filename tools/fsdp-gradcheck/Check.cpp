@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The derivative along a direction u takes four evaluations (error h⁴):
+// The derivative of f at x along u takes four evaluations; its error is proportional to h⁴:
 //
 //   D(u) = (8 (f(x + hu) - f(x - hu)) - (f(x + 2hu) - f(x - 2hu))) / 12h
 //
-// D(u) is compared with <gradient, u>. A small argument is checked in every unit direction; a
-// larger argument in some unit directions and some random directions. A random direction covers all
-// elements at once.
+// D(u) is compared with <g, u> for the gradient g. A small argument is checked in every unit
+// direction; a larger argument in some unit directions and some random directions. A random
+// direction covers all elements at once.
 //
 // - An error is relative to the largest of <g, u>, D(u) and 1e-3 of the largest possible <g, u>.
 //   The limit of the error includes the rounding errors of the finite differences.
@@ -45,7 +45,7 @@ private:
   uint64_t state;
 };
 
-using Direction = std::vector<std::pair<int64_t, double>>; // pairs of element and component
+using Direction = std::vector<std::pair<int64_t, double>>; // (index of an element, component of u)
 
 class Checker {
 public:

@@ -13,7 +13,7 @@
 namespace mlir::fsdp::gradcheck {
 
 struct CheckOptions {
-  double tolerance = 1e-6; ///< relative bound in f64; larger for narrower types
+  double tolerance = 1e-6; ///< relative bound in f64; it is larger for narrower types
   double step = 1e-4;      ///< step of the differences
   uint64_t seed = 1;
   int64_t allElements = 64; ///< arguments up to this size are checked in every element

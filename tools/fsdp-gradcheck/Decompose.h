@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// Rewrites softmax, fsdp ops and others as plain loops. The loops are direct and independent of
-/// the compiler's decompositions.
+/// Rewrites softmax and fsdp ops, such as attention and cross-entropy, as plain loops. The loops
+/// are independent of the compiler's decompositions.
 LogicalResult decomposeRaisedOps(ModuleOp module);
 
 } // namespace mlir::fsdp::gradcheck

@@ -18,9 +18,9 @@ struct Guard {
   int64_t bound = 0; ///< an index has to be in [0, bound)
 };
 
-/// Makes each access of \p func stay in its buffer, and each integer division defined. If a guard
-/// fails, the last argument of \p func, a memref<2xi64>, receives 1 + the guard's index in \p
-/// guards, and the value. Appends to \p guards. Fails with a diagnostic if a buffer is empty,
+/// Makes each access of \p func stay in its buffer, and each integer division defined. Appends the
+/// guards to \p guards. If a guard fails, the last argument of \p func, a memref<2xi64>, receives 1
+/// + the guard's index in \p guards, and the value. Fails with a diagnostic if a buffer is empty,
 /// because a failed access then has no substitute.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 

@@ -6,8 +6,8 @@
 //
 //   f(args) -> tensors     becomes     f(args, weights) -> loss = Σ weights · tensors
 //
-// There are two versions. For finite differences, `forward` has all floats in f64. `gradient` has
-// the types of the model, and the stage Differentiate differentiates it.
+// A subject has two versions of f. `forward`, for finite differences, has all floats in f64.
+// `gradient` has the types of the model, and the stage Differentiate differentiates it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,7 +19,7 @@ struct Argument {
   bool isChecked = false;
   double low = -1, high = 1;     ///< range of floats
   int64_t limit = 2;             ///< integers are in [0, limit)
-  std::optional<int64_t> ignore; ///< value that some elements take, such as a padding id
+  std::optional<int64_t> ignore; ///< value of some elements, such as a padding id
 };
 
 /// One function: its loss in f64, and its gradients in its own types.
@@ -27,7 +27,7 @@ struct Function {
   std::string name;
   std::vector<Argument> arguments;
   RankedTensorType loss;               ///< type of the loss that the gradient function returns
-  std::vector<unsigned> gradients;     ///< argument of each returned gradient
+  std::vector<unsigned> gradients;     ///< index of the argument of each gradient
   std::vector<RankedTensorType> types; ///< types of the returned gradients
   unsigned precision = 53;             ///< bits of the function's narrowest float
   unsigned numOps = 0; ///< number of structured ops, which bounds successive roundings

@@ -96,8 +96,8 @@ static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   return sum;
 }
 
-/// Returns the errors of binding `number` over `pooledDraws` draws. The other tests also use the
-/// first draw.
+/// Returns the errors of binding `number` over `pooledDraws` draws. The first draw has the inputs
+/// that all other tests use.
 static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough,
                               size_t index, unsigned number) {
   PooledError pooled;
@@ -131,8 +131,8 @@ bool fsdp::givesSameBitsInParts(Trial &trial) {
   return fine;
 }
 
-/// Returns the elements of a result that may have any value. These elements lie outside a slice
-/// that the kernel inserts into an empty tensor.
+/// Returns the elements of a result that may have any value, because they are outside a slice that
+/// the kernel inserts into an empty tensor.
 static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument) {
   auto out = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr);
   auto insert = out ? kernel.front()

@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 
 /// Bounds of the difference between results and the oracle.
 struct Bounds {
-  std::optional<double> tolerance;   ///< largest error; unset: bound of the element type
+  std::optional<double> tolerance;   ///< largest error; if unset, the bound of the type
   std::optional<double> errorFactor; ///< largest error as a multiple of the error in low precision
   double floor = 1; ///< errors are relative to the larger of the value and this fraction of the
                     ///< root mean square

@@ -12,8 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// The parsed options. They are copies, because the linker in this process resets options of
-/// llvm::cl.
+/// Copies of the parsed options, because the linker in this process resets options of llvm::cl.
 struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
       gemm;

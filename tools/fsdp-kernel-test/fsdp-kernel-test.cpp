@@ -12,7 +12,7 @@
 // 2. The kernel compiled for --also-cpu, if given, must give equal bits.
 // 3. The results must equal those of the f64 oracle up to a bound for the element type.
 //
-// With --device=emulate, kernels are compiled to PTX and run in the emulator; 1 and 2 are omitted.
+// With --device=emulate, kernels are compiled to PTX and emulated, without checks 1 and 2.
 //
 // - No byte outside a written binding may change.
 // - Floats are uniform in [-1, 1], or in `fsdp.range = [lo, hi]`; integers are in [0, fsdp.limit).
@@ -20,10 +20,10 @@
 // - With --error-factor=F the error of a result may be F times the error of the oracle in the
 //   kernel's own types, plus some roundings; no value may be NaN. If a result of up to 16 values
 //   exceeds that bound, the root mean squares of the errors of 16 draws of inputs are compared.
-// - `fsdp.values = dense<..>` gives an argument its values. For a write-only argument (fsdp.out)
-//   they are the values that kernel and oracle must write.
-// - `fsdp.from = ["kernel", i]` sets an argument to the oracle's result i of an earlier kernel. So
-//   the kernel of a gradient gets results of its forward kernel.
+// - `fsdp.values = dense<..>` gives an argument its values. For a write-only argument (fsdp.out),
+//   `fsdp.values` are the values that kernel and oracle must write.
+// - `fsdp.from = ["kernel", i]` sets an argument to the oracle's result i of an earlier kernel.
+//   With it, the kernel of a gradient gets results of its forward kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -246,7 +246,7 @@ static int printGpuKernels(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  // In seconds. All kernels of a table are one PTX text, which takes ptxas long to compile.
+  // In seconds. All kernels are in one PTX text, which takes ptxas long to compile.
   codegen.ptxasTimeout = 1200;
   EmitKind what{};
   (void)readValue(options.emit, what); // parseOptions() has checked the value

@@ -52,7 +52,7 @@ public:
   Value tokens() { return afterParameters(0); }
   Value targets() { return afterParameters(1); }
 
-  /// Sets the prefix of the names of results: `<scope>.<what>`, or `<scope>`.
+  /// Sets the scope in names of results: `<scope>.<what>`, or `<scope>` if `what` is empty.
   void setScope(StringRef name) { scope = name.str(); }
 
   // Building blocks.

@@ -6,7 +6,7 @@
 //
 // 1. Read the command line and config.json               Options, HuggingFace
 // 2. Declare the parameters, build the function           GPT2, Llama, Emitter
-// 3. Verify and print it; report its number of parameters
+// 3. Verify and print the module; report the number of parameters
 //
 //===----------------------------------------------------------------------===//
 

@@ -36,8 +36,8 @@ struct RoundSize {
 
 /// A switch that sums what it receives and sends the sum to all ranks.
 struct SwitchReduce {
-  uint64_t leastRanks = 0; ///< Fewest ranks for which the switch is used; 0: no switch.
-  /// Fixed seconds, bandwidth counted as for a ring, and seconds per round.
+  uint64_t leastRanks = 0; ///< Fewest ranks for which the switch is used; 0 without a switch.
+  /// Fixed seconds of an all-reduce, bandwidth counted as for a ring, and seconds per round.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
   std::vector<RoundSize> rounds; ///< in ascending order of fromBytes
 };
@@ -47,12 +47,12 @@ struct ClusterLink {
   std::string name;
   /// Number of consecutive ranks that one link joins; fits int64_t.
   uint64_t ranks = std::numeric_limits<int64_t>::max();
-  LinkRate plain; ///< rates of collectives without a protocol
+  LinkRate plain; ///< rates of collectives that name no protocol
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
 };
 
-/// Measured rates of kernels of one kind; 0: use the rate of the device.
+/// Measured rates of kernels of one kind; a rate of 0 means the rate of the device.
 struct KindRate {
   double multiplyAdds = 0, bytesPerSecond = 0;
 };
@@ -64,7 +64,7 @@ struct Cluster {
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
   /// Launch latency of a kernel, and of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
-  /// Bandwidth of copies to and from host memory; 0: they cost as much as device copies.
+  /// Bandwidth of copies to and from host memory; 0 means the bandwidth of device copies.
   double hostBytesPerSecond = 0;
   /// Bandwidth of a rank's offload file; the default is one NVMe drive.
   double fileBytesPerSecond = 2e9;

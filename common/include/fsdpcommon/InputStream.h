@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads inputs that may be pipes, as those of a shell's <(command). Devices are refused, because
-// they may provide bytes without end. A wait for another process has a limit:
+// Reads inputs that may be pipes, such as the pipe of a shell's <(command). Devices are refused,
+// because they may provide bytes without end. A wait for another process has a limit:
 //
 //     no process has opened the pipe for writing    10 s
 //     a process has, and writes nothing             600 s

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads all JSON of compiler and runtime, except headers of safetensors. Diagnostics can give
-// line and column. Uses neither LLVM nor exceptions.
+// Reads all JSON of compiler and runtime, except headers of .safetensors files. Records line and
+// column of each value for diagnostics. Uses neither LLVM nor exceptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ struct JsonMember;
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
-  /// A string, decoded; or another scalar as written in the file.
+  /// The decoded string, or the text of another scalar as in the file.
   std::string text;
   unsigned line = 1, column = 1;
   std::vector<JsonValue> elements;
@@ -50,7 +50,7 @@ struct JsonMember {
   JsonValue value;
 };
 
-/// An error and its location; line 0: the file as a whole.
+/// An error and its location; line 0 means the file as a whole.
 struct JsonProblem {
   unsigned line = 0, column = 0;
   std::string message;
@@ -63,7 +63,7 @@ std::string shortText(std::string_view text, size_t most = 80);
 /// Parses a file of at most 16 MiB, nested at most 64 deep, without a name twice in one object.
 /// Returns nothing and sets `problem` on failure. The wait for a pipe is limited (InputStream.h).
 std::optional<JsonValue> readJson(const std::string &path, JsonProblem &problem);
-/// Does the same for a text in memory.
+/// Parses a text in memory in the same way.
 std::optional<JsonValue> parseJson(std::string_view text, JsonProblem &problem);
 
 } // namespace fsdpcommon

@@ -12,11 +12,11 @@
 //
 // All integers are little-endian. Offsets and sizes are in bytes from the beginning of the file.
 // The image is a position-independent ELF shared object without undefined symbols, needed
-// libraries, thread-local storage or initialisers. It may be absent (offset and size 0) if no
-// program launches a kernel. The values are initial values of parameters, at offsets given in the
-// manifest; a file without them has offset and size 0 and version 2, which older readers accept.
-// The gaps between the parts are zero. The hash covers the whole file, with zeros in place of the
-// 32 bytes of the hash itself.
+// libraries, thread-local storage or initialisers. The image may be absent (offset and size 0) if
+// no program launches a kernel. The values are initial values of parameters, at offsets given in
+// the manifest; a file without them has offset and size 0 and version 2, which older readers
+// accept. The gaps between the parts are zero. The hash covers the whole file, with zeros in place
+// of the 32 bytes of the hash itself.
 //
 //===----------------------------------------------------------------------===*/
 

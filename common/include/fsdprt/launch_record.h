@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Code for a CPU addresses its bindings without checks, so the manifest must not launch it with an
-// extent or with sizes other than those that it was compiled for. For each function k, the image
-// has an object "k.launch" of 64-bit words: the number of its records, then the records. Each is
+// Code for a CPU accesses its bindings without checks, so the manifest must launch a function only
+// with the extent and the sizes for which it was compiled. For each function k, the image has an
+// object "k.launch" of 64-bit words: the number of records, then the records. Each record is
 //
 //     extent, tile, shared bytes, worker bytes, number of bindings n, n least sizes of bindings
 //
-// A function of the compiler has one record. A handwritten function may be for several launches.
+// A function that the compiler generates has one record. A handwritten function has one per launch.
 //
 //===----------------------------------------------------------------------===*/
 

@@ -103,8 +103,8 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
       site 1`, placed before their first reader in the backward. Values that the forward computed
       from parameters alone (views, transposes, casts) are computed again from that gather. In other
       units, such values are computed again from the gather of the forward (site 0). If a unit has
-      `within` N, the gather reads the 1/N of the parameters that `fsdp.shard` keeps after the last
-      reader in the forward.
+      `within` N, `fsdp.shard` keeps 1/N of the parameters after the last reader in the forward, and
+      the gather reads this 1/N.
     - Keeps: values, bit for bit.
   }];
   let statistics = [

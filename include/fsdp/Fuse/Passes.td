@@ -18,9 +18,9 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
       `fsdp.cross_entropy_grad`, `fsdp.random` or `fsdp.gemm` is left. The only named linalg ops
       are `linalg.contract` and `linalg.fill`. Sums of types narrower than f32 are computed in
       f32.
-    - `fsdp.attention` and `fsdp.attention_grad` remain. With `fuse-attention=false`, or if the
-      target has no kernel for them (which gives a warning), they are also rewritten, with all
-      scores in memory.
+    - `fsdp.attention` and `fsdp.attention_grad` remain. With `fuse-attention=false`, or with a
+      warning if the target has no kernel for them, they are also rewritten, with all scores in
+      memory.
     - Keeps: values, up to the rounding of intermediate results.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -36,10 +36,10 @@ def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
     them row by row.
 
     - Requires: the form that `fsdp-decompose-named-ops` ensures.
-    - Ensures: if the result of a contraction is larger than `max-bytes` and its readers read it
-      row by row, there is a copy of the contraction and its readers for each chunk. At any time,
-      at most `max-bytes` of the result are alive, or `min-rows` rows if they are larger.
-    - Keeps: values. A contraction over the rows is rounded once per chunk.
+    - Ensures: if a contraction's result is larger than `max-bytes` and is read row by row, there is
+      a copy of the contraction and of the readers for each chunk. At any time, at most `max-bytes`
+      of the result are alive, or `min-rows` rows if they are larger.
+    - Keeps: values, except that a contraction that sums over the rows is rounded once per chunk.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
   let options = [
@@ -60,7 +60,7 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
       column, contract, attention, scatter, scalar or copy. Outside of dispatches there are only
       collectives, contiguous views and the micro-batch loop. Constants, fills, strided views, cheap
       broadcasts and conversions to a wider float type are copied into the dispatches that use them.
-      A dispatch of several members has at most `max-ops` ops, not counting the copied ops. A
+      A dispatch that groups several ops has at most `max-ops` ops, not counting the copied ops. A
       dispatch whose scalars or views form a chain of more than twice `max-ops` ops is an error.
     - Keeps: values and the order of collectives.
   }];
@@ -78,10 +78,10 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
   let summary = "Pad the rows of factors of contractions to an alignment";
   let description = [{
     - Requires: dispatches that do not write in place.
-    - Ensures: if a dispatch computes a factor of a contraction and only dispatches read it, the
-      size of its rows is a multiple of `bytes`. The rows are made longer, and no op reads the
-      additional elements. Other factors are copied to longer rows if at least 512 products read
-      each of their elements.
+    - Ensures: if a dispatch computes a factor of a contraction and only dispatches read this
+      factor, the size of a row of the factor is a multiple of `bytes`. The rows are made longer,
+      and no op reads the additional elements. Other factors are copied to longer rows if at least
+      512 products read each of their elements.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];

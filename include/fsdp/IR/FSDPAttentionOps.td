@@ -32,35 +32,35 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     A row without a key has o = 0 and lse = -inf. Scores, sums and functions are in f32, or in f64
     for f64 operands. Each region may be absent. Without `score_mod` scores are not changed, without
     `mask_mod` no score is masked, and without `weight_mod` the factor is 1. `weight_mod` implements
-    dropout. Its factors change the weights in the sum over V but not their normalisation, and they
-    have no gradient.
+    dropout. The factors that `weight_mod` yields change the weights in the sum over V but not their
+    normalisation, and they have no gradient.
 
     A region is straight-line code of scalar `arith` and `math` ops and `fsdp.random_element`. Its
     last arguments are the captured tensors, which it reads with `tensor.extract` at indices that
     it computes. A region reads no other value, so that an analysis can determine which rows and
     heads a function depends on. Names in a region may repeat names of the enclosing function. In
-    the text, the regions come in any order, each at most once.
+    the textual form, the regions are in any order, each at most once.
 
-    A region may also be evaluated at masked positions, so its indices must be in range for all b,
-    h, q, k. The result at a masked position is not used.
+    A region may also be evaluated at masked positions, so the indices that it computes must be in
+    range for all b, h, q, k. The result at a masked position is not used.
 
-    **Lengths that differ.** `q` and `k` both count from 0, for any lengths. A causal mask that is
-    aligned at the bottom right, as with a cache of earlier keys, must compute this alignment in its
-    region: the region keeps the score if `q + (Sk - Sq) >= k`.
+    **Lengths that differ.** `q` and `k` both count from 0, for any lengths. With a cache of earlier
+    keys, a causal mask is aligned at the bottom right. Its region must compute this alignment: it
+    keeps the score if `q + (Sk - Sq) >= k`, with Sq queries and Sk keys.
 
     Constraints:
 
     - (C1) Q, K and V are static, of one element type, and have at most 2^48 elements.
-    - (C2) Batches are equal; K and V have equal heads and lengths.
+    - (C2) Batch sizes are equal; K and V have equal numbers of heads and equal lengths.
     - (C3) Q and K have equal head dimensions. V may have a different head dimension.
-    - (C4) kv heads divide query heads.
+    - (C4) The number of kv heads divides the number of query heads.
     - (C5) O is [batch, heads, Sq, head dimension of V] of the element type of Q. LSE is [batch,
       heads, Sq] of f32, or of f64 for f64.
     - (C6) The scale is finite.
     - (C7) Captured tensors are static, of f16, bf16, f32, f64 or integers of at most 64 bits.
-    - (C8) The last arguments of a region are the captured tensors. Before them, score_mod has the
-      score and b, h, q, k as index; mask_mod and weight_mod have b, h, q, k.
-    - (C9) A region yields one value: a score or a factor of the score's type, or an i1.
+    - (C8) The last arguments of a region are the captured tensors. The arguments before are b, h,
+      q, k of type index; in score_mod, the score is before b.
+    - (C9) score_mod and weight_mod yield one value of the score's type; mask_mod yields an i1.
     - (C10) A region contains pure scalar ops of the types in (C7) and of index, without regions,
       and `tensor.extract` of captured tensors. weight_mod reads only tensors of integers.
 
@@ -112,8 +112,8 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "gradients of attention";
   let description = [{
-    s and lse are defined as in `fsdp.attention`, with p = exp(s - lse) and f = weight_mod(b, h, q,
-    k). p is 0 at masked positions and in rows without a key. The δ below also equals Σ_k p · dp.
+    s and lse are defined as in `fsdp.attention`. Let p = exp(s - lse) and f = weight_mod(b, h, q,
+    k). p is 0 at masked positions and in rows without a key. δ also equals Σ_k p · dp.
 
     ```
       dv = Σ_q p · f · do    dp = f · (do · v)    δ = Σ_d o · do
@@ -124,14 +124,14 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
     dk and dv are summed over the query heads of a kv head. `score_mod`, `mask_mod` and `weight_mod`
     are equal to those of the forward op.
 
-    `score_grad(g, s, b, h, q, k, captures..)` is the reverse of score_mod. `s` is the score
-    before score_mod, and `g` is the cotangent of its result. The region yields the cotangent of
-    `s`, and passes cotangents of captured elements to `fsdp.contribute`. Differentiate derives
+    `score_grad(g, s, b, h, q, k, captures..)` is the reverse of score_mod. `s` is the score before
+    score_mod, and `g` is the cotangent of the result of score_mod. The region yields the cotangent
+    of `s`, and passes cotangents of captured elements to `fsdp.contribute`. Differentiate derives
     the region when it creates this op. Without score_mod there is no score_grad.
 
-    The op has one gradient per captured float tensor, in order and with the tensor's shape. A
-    gradient is the sum of the contributions to its tensor over all b, h, q, k that are not
-    masked. mask_mod and weight_mod have no gradient.
+    The op has one gradient per captured float tensor, in the order and with the shapes of these
+    tensors. A gradient is the sum of the contributions to its tensor over all b, h, q, k that are
+    not masked. mask_mod and weight_mod have no gradient.
 
     Constraints:
 
@@ -140,7 +140,7 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
     - (C12) score_grad is present if and only if score_mod is. Its arguments are the cotangent and
       then score_mod's arguments. It yields the cotangent of the score.
     - (C13) dQ, dK and dV have the shapes of Q, K and V.
-    - (C14) There is one gradient per captured float tensor, with its shape.
+    - (C14) There is one gradient per captured float tensor, with the tensor's shape.
   }];
   let arguments = (ins FSDP_AttentionTensor:$q, FSDP_AttentionTensor:$k, FSDP_AttentionTensor:$v,
                        FSDP_AttentionTensor:$o, FSDP_LseTensor:$lse, FSDP_AttentionTensor:$dout,

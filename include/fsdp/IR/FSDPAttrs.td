@@ -92,8 +92,8 @@ def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
     | `normal` | normal, with mean `a` and standard deviation `b` |
     | `uniform` | uniform in [`a`, `b`) |
 
-    Element i of a parameter does not depend on the number of ranks. Philox draws it with the seed
-    as key, and with i and a hash of the name in the counter.
+    Element i of a parameter does not depend on the number of ranks: it is drawn by Philox with the
+    seed as key, and with i and a hash of the parameter's name in the counter.
 
     Example: `#fsdp.init<normal, 0.0, 0.02>`
   }];
@@ -128,7 +128,7 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let description = [{
     The attribute lists the axes over which parameters (between their uses), accumulated gradients
     and optimizer state are split, outermost first. Each tensor is replicated on all other axes.
-    Each list is a prefix of `["shard", "replicate"]`, and no list is longer than the next. A
+    Each list is a prefix of `["shard", "replicate"]`, and no list is longer than the next list. A
     sharding strategy selects one row:
 
     | | parameters | gradients | optimizer |

@@ -55,7 +55,7 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
     | attribute | meaning |
     |---|---|
     | `arena_bytes` | size of the arena in bytes; 0 until it is packed |
-    | `lower_bound` | peak of the bytes alive, below which no packing can be |
+    | `lower_bound` | largest number of bytes alive at one time; no packing needs less |
     | `block`, `rank` | names of the buffers of the step block and of the rank block |
     | `shared_bytes`, `worker_bytes`, `workers` | workspace: one shared part, and one part per worker |
     | `host_bytes` | size in bytes of a second arena in host memory, for buffers marked `host` |
@@ -100,8 +100,8 @@ class FSDP_LayoutPart<string mnemonic, list<Trait> traits = []>
 def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
   let summary = "a range of the arena";
   let description = [{
-    A buffer lives from command `first` to command `last` of `program`, both included. Without a
-    program it is persistent. `offset` is set when the arena is packed.
+    A buffer lives from command `first` to command `last` of `program`, both included. A buffer
+    without `program` is persistent. `offset` is set when the arena is packed.
 
     With `host`, the buffer is a range of the host's arena. A launch has either all or none of its
     buffers in that arena. With the attribute `fsdp.file`, the buffer is a range of the rank's
@@ -144,14 +144,14 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
 def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a batch input";
   let description = [{
-    If `micro_batches` > 1, it is the leading dimension of the type. If `limit` > 0, ids are in
-    [0, `limit`) or are one of `extra_ids`, which the model does not look up.
+    `micro_batches` is the number of micro-batches per step. If `limit` > 0, each id is in [0,
+    `limit`) or is one of `extra_ids`, which the model does not look up.
 
     Constraints:
 
     - (C1) `buffer` is a buffer of the layout that belongs to no program and has the size of the
       type.
-    - (C2) If `micro_batches` > 1, it is the leading dimension of the type.
+    - (C2) If `micro_batches` > 1, the leading dimension of the type is `micro_batches`.
     - (C3) `extra_ids` need a `limit`, and no extra id is in [0, `limit`).
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$buffer, TypeAttr:$type,
@@ -203,7 +203,7 @@ class FSDP_Command<string mnemonic, list<Trait> traits = []>
 
     - (S1) A slice names a buffer of the program's layout and is within the buffer, for every
       iteration of the enclosing loop and every rank.
-    - (S2) `step` is 0 outside loops.
+    - (S2) The `step` of a slice is 0 outside loops.
     - (S3) The axes of a `piece` are axes of the program's mesh.
   }];
 }
@@ -225,18 +225,19 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let description = !strconcat([{
     A group consists of the ranks that differ only on `axes`. `count` is the number of elements of
     the smaller of source and target. With `channel` 0, the collective is complete at the end of the
-    command. With any other channel it is complete after the `fsdp.wait` with its id; until then the
-    source must not change, and the target is undefined. With `unit`, the collective transfers all
-    of that unit. With `unit` and `rows`, it transfers ids, or rows at ids, of the unit's table.
+    command. With any other channel, the collective is complete after the `fsdp.wait` with its id;
+    before, the source must not change, and the target is undefined. With `unit` alone, the
+    collective transfers the whole unit. With `unit` and `rows`, it transfers ids of rows of the
+    unit's table, or these rows.
 
     Constraints:
 
     - (C1) The program has a mesh with these axes.
     - (C2) The sizes of source and target match `count` and the number of ranks.
-    - (C3) Source and target do not overlap, except in an all-reduce in place, and in a gather
+    - (C3) Source and target do not overlap. Exceptions are an all-reduce in place, and a gather
       whose source is the rank's piece of the target.
     - (C4) `id` is unique in the program.
-    - (C5) A wait for a collective on a channel follows in the same block.
+    - (C5) If `channel` is not 0, an `fsdp.wait` with the id follows in the same block.
     - (C6) `reduction` is present if and only if the collective reduces.
 
   }], sliceConstraints);
@@ -270,12 +271,12 @@ def FSDP_CopyOp : FSDP_Command<"copy"> {
     Copies within a memory or between two memories: the device's arena, the host's arena and the
     rank's file. Only copies, fills and `fsdp.initialise` access the file. Without a channel, the
     copy is complete at the end of the command. With `fsdp.channel` and an `fsdp.id` that no
-    collective has, it is complete after the `fsdp.wait` with that id; until then the source must
+    collective has, the copy is complete after the `fsdp.wait` with that id; before, the source must
     not change, and the target is undefined. Channels are 3 (to the device), 4 (to the host), 5
     (from the file) and 6 (to the file).
 
     Constraints: (C1) source and target have equal sizes; (C2) source and target do not overlap;
-    (C3) a wait for a copy on a channel follows in the same block.
+    (C3) if the copy has a channel, an `fsdp.wait` with its id follows in the same block.
   }], sliceConstraints);
   let arguments = (ins FSDP_SliceAttr:$source, FSDP_SliceAttr:$target, OptionalAttr<StrAttr>:$label);
   let assemblyFormat = "custom<Slice>($source) `->` custom<Slice>($target) ($label^)? attr-dict";

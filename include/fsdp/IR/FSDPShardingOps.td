@@ -75,8 +75,8 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     - (C1) All parameters have the unit's dtype.
     - (C2) Parameters are within the flat buffer, in order, without overlap.
     - (C3) Names of parameters are distinct.
-    - (C4) The lists of `placement` are prefixes of `["shard", "replicate"]`, each no longer than
-      the next.
+    - (C4) The lists of `placement` are prefixes of `["shard", "replicate"]`, and no list is longer
+      than the next list.
     - (C5) A `hoisted` unit has `reshard false`.
     - (C6) A unit with `within` N has `reshard true`, and its parameters are split over `shard`. N
       is at least 2, less than `shards`, and divides `shards`.
@@ -113,16 +113,16 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
 def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "gather all parameters of a unit";
   let description = [{
-    Gathers the shards of `unit` and returns every parameter, in the unit's order. `site`
-    distinguishes gathers of one unit (0: forward, 1: backward), so that CSE does not merge the
-    second gather with the first. The size of the operand determines how many ranks take part: all S
-    ranks if the operand is 1/S of the unit, and N neighbours if it is 1/N.
+    Gathers the shards of `unit` and returns every parameter, in the unit's order. `site` is 0 in
+    the forward and 1 in the backward, so that CSE does not merge the two gathers of a unit. The
+    size of the operand determines how many ranks take part: all S ranks if the operand is 1/S of
+    the unit, and N neighbours if it is 1/N.
 
     Constraints:
 
     - (C1) `unit` names an `fsdp.unit`.
-    - (C2) There is one result per parameter, with its shape. All results have one element type
-      (the gather dtype).
+    - (C2) There is one result per parameter, with the parameter's shape. All results have one
+      element type (the gather dtype).
     - (C3) The operand is 1-D, and its size divides the unit's flat size.
 
     ```mlir
@@ -140,7 +140,7 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
   let description = [{
     This is the adjoint of `fsdp.unshard`. Operand i is the cotangent of parameter `params[i]`.
     Parameters that are not listed, and the padding, contribute zeros. Contributions are added in
-    rank order, starting from +0; `avg` then multiplies by 1/n.
+    rank order, starting from +0; `avg` then multiplies by 1/n for n ranks.
 
     Constraints:
 
@@ -163,7 +163,7 @@ def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethod
   let description = [{
     `result[i.., :] = 0 + table[ids[i..], :]`. The table is the only parameter of `unit`, and each
     row is on the rank whose shard contains it. Each rank has its own ids. The formula adds 0
-    because the sum over ranks adds the zeros of other ranks, which turns -0 into 0.
+    because a row is the sum over ranks of the row and of zeros, which turns -0 into 0.
 
     Constraints:
 
@@ -186,9 +186,9 @@ def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<
   let summary = "add rows of all ranks into a sharded table at ids";
   let description = [{
     This is the adjoint of `fsdp.unshard_rows`. The table starts as +0. Rank by rank and for i in
-    order, `table[ids[i], :] += rows[i, :]`; `avg` then multiplies by 1/n. Each rank keeps its
-    shard. If a rank has equal ids, only one of these ids has a row that is not zero. The result
-    is therefore the sum over ranks of each rank's sum.
+    order, `table[ids[i], :] += rows[i, :]`; `avg` then multiplies by 1/n for n ranks. Each rank
+    keeps its shard. If a rank has equal ids, only one of these ids has a row that is not zero. The
+    result is therefore the sum over ranks of each rank's sum.
 
     Constraints:
 
@@ -212,10 +212,10 @@ def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let summary = "this rank's slice of the whole parameters of a unit";
   let description = [{
     This is the inverse of `fsdp.unshard`. If the backward gathers within groups of N neighbours,
-    the result is the 1/N of the parameters that a rank keeps after the forward, and Plan copies
-    these bytes.
+    the rank keeps 1/N of the parameters after the forward. The result is this 1/N, and the stage
+    Plan copies its bytes.
 
-    Constraints: as in `fsdp.unshard`, with operands and results exchanged.
+    Constraints: those of `fsdp.unshard`, with operands and results exchanged.
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat, AnyInteger]>>:$params, FlatSymbolRefAttr:$unit);
   let results = (outs 1DTensorOf<[AnyFloat, AnyInteger]>:$shard);
@@ -229,7 +229,7 @@ class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = []>
 def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "reduce a tensor over the ranks of some mesh axes";
   let description = [{
-    Contributions are added in rank order, starting from +0; `avg` then multiplies by 1/n.
+    Contributions are added in rank order from +0; `avg` then multiplies by 1/n for n ranks.
 
     Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of `axes` is an axis of the mesh or
     groups of neighbours on an axis, and no axis occurs twice.
@@ -257,7 +257,7 @@ def FSDP_FlatReduceScatterOp : FSDP_CollectiveOp<"flat_reduce_scatter"> {
   let summary = "reduce a 1-D tensor over the ranks of some mesh axes and keep this rank's piece";
   let description = [{
     This is the adjoint of `fsdp.all_gather`. Contributions are added in rank order, starting from
-    +0; `avg` then multiplies by 1/n.
+    +0; `avg` then multiplies by 1/n for n ranks.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times the elements of
     the result, where n is the number of ranks.
@@ -301,23 +301,23 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
 
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 
-// An op that starts a collective. It has `channel` and `id`, and returns a token instead of the
+// An op that starts a collective. The op has `channel` and `id`, and returns a token instead of the
 // results.
 class FSDP_StartOp<string mnemonic>
     : FSDP_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let results = (outs FSDP_TokenType:$token);
   string startDescription = [{
-    Only `fsdp.await` takes the token. Before the await, the source must not change, because peers
-    read it in place. `channel` is a queue whose collectives run in order. `id` is the same on all
-    ranks and in every listing of the plan.
+    Only `fsdp.await` uses the token. Before the await, the operands must not change, because peers
+    read them in place. `channel` is the number of a queue whose collectives run in order. `id`
+    identifies the collective: it is equal on all ranks, and listings of the plan print it.
 
-    The order of these ops is a schedule. They have memory effects and no canonicalisation, so
-    that no pass reorders, merges or erases them. `fsdp-join-collectives` joins a start and an
-    await if no op is between them.
+    The order of `_start` ops and awaits is a schedule. They have memory effects and no
+    canonicalisation, so that no pass reorders, merges or erases them. `fsdp-join-collectives` joins
+    a `_start` op and its await if no op is between the two.
 
-    Constraints: as in the op without `_start`, whose results have the types of the token.
+    The constraints of the op without `_start` hold; result types are the types in the token.
 
-    - (S1) `channel` is at least 1 (0 is the op without a token), and `id` is at least 0.
+    - (S1) `channel` is at least 1, and `id` is at least 0.
     - (S2) The only use of the token is a later `fsdp.await` in the same block.
   }];
 }

@@ -51,9 +51,9 @@ def FSDP_ScatterAddRowsOp : FSDP_Op<"scatter_add_rows", [Pure]> {
 def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure]> {
   let summary = "mean negative log-likelihood of targets under softmax(logits)";
   let description = [{
-    `lse[n] = log Σ_v exp(logits[n, v])`; `loss = Σ_n (lse[n] - logits[n, t[n]]) / N` over the N
-    rows with t[n] ≠ `ignore_index`, or over all rows without `ignore_index`. If N is 0, the loss
-    is 0. `fsdp.cross_entropy_grad` reads lse.
+    For row n, class v and target t[n]: `lse[n] = log Σ_v exp(logits[n, v])`, and `loss = Σ_n
+    (lse[n] - logits[n, t[n]]) / N` over the N rows with t[n] ≠ `ignore_index`, or over all N rows
+    without `ignore_index`. If N is 0, the loss is 0. `fsdp.cross_entropy_grad` reads lse.
 
     Constraints: (C1) logits have rank 2; targets and lse have rank 1 and one element per row;
     (C2) targets are integers; (C3) the loss is a rank-0 tensor.
@@ -78,7 +78,7 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
     `dlogits[n, v] = gloss / N · (exp(logits[n, v] - lse[n]) - [v = t[n]])`, and 0 in ignored
     rows.
 
-    Constraints: as in `fsdp.cross_entropy`; (C4) the result has the shape of the logits.
+    Constraints: (C1) to (C3) of `fsdp.cross_entropy`; (C4) the result has the shape of the logits.
   }];
   let arguments = (ins 2DTensorOf<[AnyFloat]>:$logits, 1DTensorOf<[AnyInteger]>:$targets,
                        1DTensorOf<[AnyFloat]>:$lse, 0DTensorOf<[AnyFloat]>:$gloss,

@@ -146,7 +146,7 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
 def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::ModuleOp"> {
   let summary = "Turn an exporter's dropout markers into fsdp.random";
   let description = [{
-    - Requires: one public function; calls inlined; parameters are marked.
+    - Requires: one public function whose calls are inlined; parameters are marked.
     - Ensures: no call of a marker function `@fsdp.dropout` is left. Each call becomes a product
       with an `fsdp.random bernoulli` that has a new site. The function has an argument with
       `fsdp.key` for the seed, the step and the sample. A probability outside [0, 1), and a tensor
@@ -172,7 +172,7 @@ def DemoteFloat64Pass : ImportPass<"fsdp-demote-float64", "::mlir::func::FuncOp"
   let summary = "Compute isolated f64 values in f32";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: if a function has float parameters and none of them is f64, it has no f64 value.
+    - Ensures: a function with float parameters, none of which is f64, has no f64 value.
     - Keeps: models with an f64 parameter, bit for bit.
   }];
   let statistics = [Statistic<"numDemoted", "num-demoted", "Values converted from f64 to f32">];
@@ -193,9 +193,9 @@ def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> 
 def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
   let summary = "Fold transposes and broadcasts into the ops that read them";
   let description = [{
-    - Requires: structured ops are generics.
-    - Ensures: no generic reads a copy that the generic's indexing maps can express. No transpose is
-      the only reader of a contraction.
+    - Requires: structured ops are `linalg.generic`.
+    - Ensures: no `linalg.generic` reads a transposed or broadcast copy that its indexing map can
+      express. No transpose is the only reader of a contraction.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or a producer">];
@@ -204,7 +204,7 @@ def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
 def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func::FuncOp"> {
   let summary = "Compute indices that depend on no input";
   let description = [{
-    - Requires: structured ops are generics.
+    - Requires: structured ops are `linalg.generic`.
     - Ensures: a lookup index that depends only on constants and loop indices is an element of a
       constant, unless the range analysis proves that the index is in range.
     - Keeps: masks; indices that are in range, or that are affine functions of loop indices; values
@@ -219,7 +219,7 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
 def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
   let summary = "Check ids before the step instead of inside it";
   let description = [{
-    - Requires: lookups are `tensor.extract` in bodies.
+    - Requires: a lookup is a `tensor.extract` in the body of a `linalg.generic`.
     - Ensures:
       - batch arguments that hold ids carry an `fsdp.limit` that keeps every lookup in range;
       - these arguments carry `fsdp.extra_ids` for values outside the limit that the model tests for
@@ -262,7 +262,7 @@ def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncO
 def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> {
   let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
   let description = [{
-    - Requires: normalised generics, of one op each or fused.
+    - Requires: the form that `fsdp-normalise-ops` ensures; generics may be fused.
     - Ensures: a softmax over one dimension is `linalg.softmax`, whether the model wrote it as a
       quotient or as exp(x - logsumexp(x)). Intermediate values may have a narrower type, and the
       maximum of x may be subtracted from x. A guard against rows of -inf is removed if the mask
@@ -276,7 +276,7 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
 def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncOp"> {
   let summary = "Raise products around a softmax to fsdp.attention";
   let description = [{
-    - Requires: softmax is raised; structured ops are generics or contractions.
+    - Requires: softmax is raised; structured ops are `linalg.generic` or `linalg.contract`.
     - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`. The pass looks through views,
       copies and casts, and recognises grouped heads where K and V are repeated. Masks become
       `mask_mod`, dropout becomes `weight_mod`, and other functions become `score_mod`. Tensors
@@ -284,8 +284,8 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
       includes and the model then drops; it becomes one more key with zeros in K and V. If a
       softmax between two products is not raised, a remark states the reason, with a note at the
       op that prevents it. Exponentials of shifted scores that are no softmax also get a remark.
-    - Keeps: values, up to rounding. A row whose scores are all -inf gives 0 instead of NaN. A
-      mask of finite numbers is raised if every row provably keeps a key. The proof uses the
+    - Keeps: values, up to rounding. A row whose scores are all -inf has the result 0 instead of
+      NaN. A mask of finite numbers is raised if every row provably keeps a key. The proof uses the
       ranges of `mask_mod`, or evaluates `mask_mod` for each row with the constant tables that it
       reads.
   }];
@@ -298,9 +298,9 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
 def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func::FuncOp"> {
   let summary = "Raise a log-softmax with targets to fsdp.cross_entropy";
   let description = [{
-    - Requires: normalised generics, of one op each or fused.
-    - Ensures: a mean loss over log-softmax or logsumexp is one op, with `ignore_index` if the
-      model uses it.
+    - Requires: the form that `fsdp-normalise-ops` ensures; generics may be fused.
+    - Ensures: a mean loss over log-softmax or logsumexp is one `fsdp.cross_entropy`, with
+      `ignore_index` if the model ignores targets.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Losses raised">];
@@ -321,7 +321,7 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: lookups are raised (`fsdp.gather_rows`, `fsdp.cross_entropy`).
     - Ensures: ids are in [0, rows) or in [0, classes) for all batches that the runtime accepts.
-      - A batch argument without `fsdp.limit` gets the largest limit that ensures this.
+      - A batch argument without `fsdp.limit` gets the largest limit that keeps ids in range.
       - Limits that are too large, and constants out of range, are errors.
       - Ids that cannot be bounded are clamped, and the function returns an additional result
         (`fsdp.lookup`) with the id that was out of range.
@@ -348,10 +348,10 @@ def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
 def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> {
   let summary = "Move views out of chains of ops";
   let description = [{
-    - Requires: structured ops are generics.
-    - Ensures: in phase `heads`, contractions read copies directly instead of through a view. In
-      phase `rows`, the elementwise ops, reductions and contractions of a row-wise region have one
-      shape, with no views between them.
+    - Requires: structured ops are `linalg.generic`.
+    - Ensures: in phase `heads`, a contraction reads a transposed or broadcast copy directly, with
+      no view between the two. In phase `rows`, the elementwise ops, reductions and contractions of
+      a row-wise region have one shape, with no views between them.
     - Keeps: values, bit for bit.
   }];
   let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "Phase: heads or rows (default).">];
@@ -362,9 +362,9 @@ def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> 
 def FormContractionsPass : ImportPass<"fsdp-form-contractions", "::mlir::func::FuncOp"> {
   let summary = "Raise matrix products to linalg.contract";
   let description = [{
-    - Requires: structured ops are generics.
-    - Ensures: every sum of products with at least one loop each of m, n and k is a
-      `linalg.contract` with the same indexing maps.
+    - Requires: structured ops are `linalg.generic`.
+    - Ensures: a sum of products is a `linalg.contract` with the same indexing maps if it has loops
+      of all three kinds: over rows, over columns, and over summed elements.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFormed", "num-formed", "Contractions formed">];
@@ -387,9 +387,9 @@ def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: parameters are marked.
     - Ensures: every argument that is read and is no parameter carries `fsdp.batch`. Arguments
-      without a name and without a reader are removed, and so is `fsdp.position`. If the names are
-      ambiguous (more than two integer inputs, or another input without a name), the pass reports an
-      error.
+      without a name and without a reader are removed, and so is the attribute `fsdp.position`. If
+      the names are ambiguous (more than two integer inputs, or another input without a name), the
+      pass reports an error.
     - Keeps: names that are given.
   }];
   let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">,

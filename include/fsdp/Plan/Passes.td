@@ -56,8 +56,8 @@ def UnrollLoopsPass : Pass<"fsdp-unroll-loops", "::mlir::func::FuncOp"> {
   let summary = "Unroll nested loops until one level is left";
   let description = [{
     - Requires: loops with constant bounds.
-    - Ensures: no loop contains a loop. The loop of a nest with the most iterations remains; among
-      equals, the inner loop remains. The other loops are unrolled completely.
+    - Ensures: no loop contains a loop. The loop of a nest with the most iterations remains (the
+      innermost such loop). The other loops are unrolled completely.
     - Keeps: values and the order of ops.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -90,13 +90,13 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
     | `selective=KINDS` | like `full`, but the results of these kinds of kernels are kept |
     | `auto` | calls chosen together with offloading and kept gathers, see below |
 
-    Kinds are `contract`, `attention`, `row`, `map`, `column`, `scatter` and `copy`, joined by
-    `+`. With `contract/2`, only the results of the first of every 2 calls of that kind in a unit
-    are kept.
+    KINDS are one or more of `contract`, `attention`, `row`, `map`, `column`, `scatter` and `copy`,
+    joined by `+`. With `contract/2`, only the results of the first of every 2 calls of that kind in
+    a unit are kept.
 
     The last unit of the forward is not changed, because its backward begins at once. With `auto`,
-    the pass makes three choices together, so that the plan satisfies the memory limit at the
-    lowest estimated time. For each candidate it packs the memory plan. The choices are:
+    the pass makes three choices together, so that the plan satisfies the memory limit at the lowest
+    estimated time. It packs the memory plan of each candidate. The choices are:
 
     - which calls are repeated;
     - which results are kept in host memory (calls with `fsdp.offload`);
@@ -223,9 +223,9 @@ def AddSnapshotProgramPass : Pass<"fsdp-add-snapshot-program", "::mlir::ModuleOp
   let summary = "Add the program that copies the state to host memory";
   let description = [{
     - Requires: the layout `@arena` with state slots.
-    - Ensures: `fsdp.program @snapshot` copies every state to a buffer of its own in host memory.
-      The buffers always live, and no other program uses them, so that the runtime can write them
-      to a save while training continues.
+    - Ensures: `fsdp.program @snapshot` copies each state to a separate buffer in host memory. These
+      buffers are persistent, and no other program uses them, so that the runtime can write them to
+      a save while training continues.
     - Keeps: everything else.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -238,8 +238,8 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
     - Ensures: persistent buffers come first, in order. The buffers of each program follow, packed
-      by lifetime; the programs of one layout share that range. `arena_bytes` and `lower_bound`
-      are set, and `host_bytes` if buffers are in the host's arena.
+      by lifetime; the programs of one layout share the range after the persistent buffers.
+      `arena_bytes` and `lower_bound` are set, and `host_bytes` if buffers are in the host's arena.
     - Keeps: commands.
   }];
   let options = [Option<"enough", "enough", "int64_t", "0",

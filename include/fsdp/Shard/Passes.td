@@ -113,8 +113,8 @@ def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
       %w = fsdp.unshard %s @root site 0 : tensor<64xf32> -> tensor<4x8xf32>
     ```
 
-    The pass also adds a copy of the function as `@reference`. Its arguments are the whole flat
-    buffers, and it runs on one rank (`@solo`) over the micro-batches of all ranks.
+    The pass also adds a copy of the function as `@reference`. The arguments of `@reference` are the
+    whole flat buffers, and it runs on one rank (`@solo`) over the micro-batches of all ranks.
 
     - Requires: `fsdp-form-units`.
     - Ensures: the arguments are one shard per unit, in the order of the units, then the batch.

@@ -23,7 +23,7 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
     | `reference` | loop | loop | loop |
 
     With `fsdp.no_sync`, micro-batches are the first level. The placement of a unit's state
-    (`#fsdp.placement`) decides whether a reduction gives a piece (`reduce_scatter`,
+    (`#fsdp.placement`) decides whether the result of a reduction is a piece (`reduce_scatter`,
     `flat_reduce_scatter`) or the whole gradient (`all_reduce`). Gradients of looked-up rows
     (`fsdp.rows`) are averaged over `shard` separately and added after the level `shard`. All
     programs add in the same order, so they round in the same way. Levels of size 1 are omitted.
@@ -77,9 +77,10 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     result `loss` by the step block.
 
     The norm is the root of the sum of squares. Squares are added over each shard in blocks of a
-    fixed size, then over the shards in rank order, then over the units in order. Sharded and whole
-    gradients therefore give the same bits. The slot `finite` is 1 if loss and norm are finite. The
-    step count and the token count advance only if `finite` is 1.
+    fixed size, then over the shards in rank order, then over the units in order. The norm of
+    sharded gradients is therefore equal, bit for bit, to the norm of whole gradients. The slot
+    `finite` is 1 if loss and norm are finite. The step count and the token count advance only if
+    `finite` is 1.
 
     If the backward starts from a loss scale, the scale is slot 2. Gradients are measured, clipped
     and applied without the scale: the norm and the clip factor in slot 4 are divided by the scale.
@@ -206,7 +207,7 @@ def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
     parameters are updated without masters.
 
     - Requires: `fsdp-apply-optimizer`.
-    - Ensures: the rules of the table.
+    - Ensures: the rules of the table above.
     - Keeps: the IR.
   }];
   let options = [
@@ -224,9 +225,8 @@ def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures:
-      - the programs `step`, `eval` and `reference` take the same kinds of arguments: for each
-        unit the parameter and, if trained, its state; then the step block, the rank block and the
-        batch;
+      - the programs `step`, `eval` and `reference` have arguments of the same kinds: for each unit
+        the parameter and, if trained, its state; then the step block, the rank block and the batch;
       - every result updates one argument of its type;
       - step and reference update all state, and eval updates only the step block.
     - Keeps: the IR.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Converts a checkpoint to another format, in pieces, so that no whole tensor is in memory.
 
-Only a DCP tensor that is stored in several chunks is read whole. The result gets its name when it
-is complete.
+Only a DCP tensor that is stored in several chunks is read whole. The result has a temporary name
+until it is complete.
 """
 
 from __future__ import annotations

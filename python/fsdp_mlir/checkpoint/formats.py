@@ -22,7 +22,7 @@ class Files:
         self._maps: collections.OrderedDict[pathlib.Path, np.ndarray] = collections.OrderedDict()
 
     def __getitem__(self, path: pathlib.Path) -> np.ndarray:
-        """Returns the bytes of a file, read when they are used. Raises CheckpointError."""
+        """Returns the bytes of a file, which is read on access. Raises CheckpointError."""
         found = self._maps.pop(path, None)
         if found is None:
             try:
@@ -51,10 +51,10 @@ class Source:
         self.files = Files()
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
-        self.missing: list[str] = []  # tensors and files in the index that the folder lacks
+        self.missing: list[str] = []  # tensors and files that the index names and the folder lacks
 
     def describe(self) -> list[str]:
-        """Returns lines on content other than tensors, for ``inspect``."""
+        """Returns lines that describe content other than tensors, for ``fsdp-ckpt inspect``."""
         return []
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
@@ -66,12 +66,12 @@ class Source:
         yield from ()
 
     def warnings(self) -> Iterator[str]:
-        """Yields irregularities that harm no reader."""
+        """Yields warnings about irregularities that do not change the tensors."""
         yield from ()
 
 
 def read_json(path: pathlib.Path, text: bytes) -> dict:
-    """Returns a JSON object without repeated keys. Raises CheckpointError."""
+    """Returns a JSON object. Raises CheckpointError, also for repeated keys."""
 
     def unique(pairs):
         found = dict(pairs)

@@ -3,9 +3,9 @@
 """Reads and writes the pickles of PyTorch's checkpoints as plain data. Runs no code of a pickle.
 
 Python's unpickler imports modules and calls functions that a pickle names. The reader here does
-neither: it interprets the opcodes itself. A name on the caller's list becomes a ``Name``; any other
-name is refused. A call or a new object becomes an ``Object`` that holds the name, the arguments and
-the state.
+neither: it interprets the opcodes itself. A global on the caller's list becomes a ``Name``; any
+other global is refused. A call or a new object becomes an ``Object`` that holds the name, the
+arguments and the state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Name:
 
 
 class Object:
-    """A call, or a new object if ``new`` (NEWOBJ). ``kind`` is the name; BUILD sets ``state``."""
+    """A call, or a new object if ``new``. ``kind`` is the callee; BUILD sets ``state``."""
 
     def __init__(self, kind: Name | None, args: Any = (), state: Any = None, new: bool = False):
         self.kind, self.args, self.state, self.new = kind, args, state, new
@@ -54,7 +54,7 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class _Machine:
-    """The stack and the memory of an unpickler. It records calls as data instead of executing
+    """The stack and the memory of an unpickler that records calls as data instead of executing
     them."""
 
     def __init__(self, names: Collection[str]):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Saves of fsdp-run and Run.save: the parameters by name, put together from the ranks' pieces.
 
-docs/how-to/save-and-resume.md describes the files. If a parameter has a master, its values are
-those of the master, as in fsdp-run --export.
+docs/how-to/save-and-resume.md describes the files. A parameter with an f32 master has the master's
+values, as in fsdp-run --export.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STEP = re.compile(r"step-\d{8,}")
 
 
 def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
-    """Returns the save of a folder of saves that ``latest`` names, and its index's hash."""
+    """Returns the folder of a save, and the hash of its index if the file ``latest`` has it."""
     if (folder / "index.json").is_file():
         return folder, None
     words = read_bytes(folder / "latest").decode(errors="replace").split()
@@ -35,7 +35,7 @@ def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
 
 
 def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list[Any]:
-    """Returns the members ``kinds`` of an object. Raises CheckpointError if a type differs."""
+    """Returns members of a JSON object. Raises CheckpointError if a type differs from ``kinds``."""
     values = []
     for name, kind in kinds.items():
         value = found.get(name) if isinstance(found, dict) else None

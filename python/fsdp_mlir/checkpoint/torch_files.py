@@ -133,8 +133,8 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """A file object for bytes appended to a file. Offset 0 is the position at which it was
-    created."""
+    """A file object for bytes appended to a file. Offset 0 is the file's position at the object's
+    creation."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()

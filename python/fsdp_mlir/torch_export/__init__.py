@@ -43,12 +43,11 @@ Loss = Callable[..., torch.Tensor]
 
 
 class _Traced(torch.nn.Module):
-    """loss(module, *batch) as a module without parameters: these are arguments of ``forward``."""
+    """loss(module, *batch) as a module whose ``forward`` has the parameters as arguments."""
 
     def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
         super().__init__()
-        # These are not attributes of Module, because parameters of a submodule would become
-        # constants.
+        # torch must not register ``held`` as a submodule, whose parameters would become constants.
         object.__setattr__(self, "held", module)
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "names", names)
@@ -120,7 +119,7 @@ def _argument_names(loss: Loss, number: int) -> list[str]:
 
 
 def _roles(names: Sequence[str]) -> list[str]:
-    """Returns the names, in which the runtime's names replace known names of tokens and targets."""
+    """Returns the names, with ``input_ids`` and ``labels`` replaced by the runtime's names."""
     known = {"input_ids": "tokens", "labels": "targets"}
     renamed = [known.get(name, name) for name in names]
     return renamed if len(set(renamed)) == len(renamed) else list(names)
@@ -238,7 +237,7 @@ def _unused(program, names: Sequence[str]) -> set[str]:
 
 
 def _lower(program, name: str):
-    """Returns (context, module) of linalg on tensors."""
+    """Returns (context, module, number of stop markers). The module is linalg on tensors."""
     try:
         from iree.compiler import ir
         from iree.compiler.extras.fx_importer import FxImporter
@@ -260,7 +259,7 @@ def _lower(program, name: str):
         importer.import_frozen_program(program, func_name=name)
         stops = markers.to_calls(context, importer.module_op)
         with context:
-            # The last pass of the pipeline refuses calls, and markers are calls.
+            # The last pass of the pipeline is left out, because it refuses calls, and markers are calls.
             passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
             PassManager.parse(passes).run(importer.module_op)
     except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:
@@ -312,8 +311,8 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
     reason = re.sub(r"^callsite\(.*\): ", "", reason)
     what = op[0].strip("'") if op else "an op"
     if what == "torch.operator" and file:
-        # The name is that of each op unknown to torch-mlir. It knows core ops, so the cause is
-        # another op at this line.
+        # torch-mlir names every unknown op torch.operator. It supports core ops, so the unknown op
+        # is another op of this line.
         at = {str(node.target) for node in program.graph.nodes
               if "::" in str(getattr(node.target, "_name", "")) and place(node) == (file, line)
               and torch.Tag.core not in node.target.tags}

@@ -12,8 +12,8 @@ products                        a c - b d and a d + b c
 view_as_real(z)                 both parts side by side
 ==============================  =====================================================
 
-A pair has the shape of the complex tensor, so that dims keep their numbers. Rotary embeddings become
-the products with sine and cosine that other models write. Other ops are refused with their line.
+Each part has the shape of the complex tensor, so that dims keep their indices. Rotary embeddings
+become the products with sine and cosine that other models write. Other ops are refused at their line.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ class _Rewriter:
 
 
 def to_pairs(program) -> int:
-    """Rewrites complex nodes in place. Returns how many there were. Raises ExportError."""
+    """Rewrites complex nodes in place. Returns the number of complex nodes. Raises ExportError."""
     rewriter = _Rewriter(program)
     rewriter.run()
     rewriter.graph.lint()

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops that must be preserved in MLIR: stopped gradients and dropout.
 
-torch-mlir drops ``detach``, and its ``dropout`` draws from a global seed. Here both become ops of a
-library of this package in torch's graph. In MLIR they become calls of functions without a body,
-which the compiler's Import stage reads:
+torch-mlir drops ``detach``, and its ``dropout`` draws from a global seed. The exporter replaces
+both by marker ops of this package in torch's graph. In MLIR the marker ops become calls of
+functions without a body, which the compiler's Import stage reads:
 
 =================================  =====================================================
 torch                              MLIR
@@ -233,7 +233,7 @@ def mark_dropout(program) -> int:
 
 
 def to_calls(context, module) -> int:
-    """Replaces marker ops of torch-mlir's module by calls. Returns the number of stops."""
+    """Replaces marker ops of torch-mlir's module by calls. Returns the number of stop markers."""
     from iree.compiler import ir
 
     declarations: dict[tuple, str] = {}

@@ -30,7 +30,7 @@ def drops_between_layers(node) -> bool:
 def divide(node, dropout) -> int:
     """Replaces the op by one op per layer. Returns the number of dropouts.
 
-    ``dropout`` is the marker op; samples are the first dim of its operand (markers.py).
+    ``dropout`` is the marker op, whose operand has samples as its first dim (markers.py).
     """
     named = given(node)
     layers, directions = named["num_layers"], 2 if named["bidirectional"] else 1

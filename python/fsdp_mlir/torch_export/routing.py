@@ -27,7 +27,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
     for _ in range(k):
         rest = torch.where(free, x, float("-inf"))
         best = rest.amax(-1, keepdim=True)
-        # Finds an index even if all free elements are -inf.
+        # The comparison also finds an index if all free elements are -inf.
         index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)
         chosen = at == index
         values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))

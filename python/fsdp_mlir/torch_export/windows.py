@@ -6,7 +6,7 @@ These ops are linear, and separable over the dims.
 
 - If windows vary (interpolation, uneven pools), the values along a dim are multiplied by a matrix
   that depends only on the extents.
-- If windows are even (pools), a dim is split in two, and the mean over the second is taken.
+- If windows are even (pools), a dim is split into windows, and the mean of each window is taken.
 - A fold adds blocks, each padded to the extent of the result.
 """
 
@@ -148,7 +148,7 @@ def _add_windows(x, dim: int, size: int, dilation: int, padding: int, stride: in
     """Adds element (k, i) of dims (dim, dim + 1) to position k dilation + i stride - padding of a
     dim.
 
-    Returns a tensor with this dim, of extent ``size``, instead of the two dims.
+    Returns a tensor in which one dim of extent ``size`` replaces the two dims.
     """
     kernel, count = x.shape[dim], x.shape[dim + 1]
     total = None
