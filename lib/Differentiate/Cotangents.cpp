@@ -31,7 +31,7 @@ void Cotangents::activateParameter(Value v) {
 void Cotangents::propagateActivity(Block &block) {
   for (Operation &op : block) {
     if (isa<StopGradientOp>(op))
-      // The gradient treats the result as a constant.
+      // The result is never active, so it counts as a constant.
       continue;
     bool any = llvm::any_of(op.getOperands(), [&](Value v) { return isActive(v); });
     if (!any && op.getNumRegions()) {

@@ -247,8 +247,8 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   return pieces;
 }
 
-/// Reports a slice that is not in its buffer for each of `pieces` ranks and of `turns` + 1
-/// iterations (S1).
+/// Reports a slice that leaves its buffer on one of `pieces` ranks in one of `turns` + 1 iterations
+/// (S1).
 static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pieces, int64_t turns,
                                       BufferOp buffer) {
   InFlightDiagnostic diag = op->emitOpError();

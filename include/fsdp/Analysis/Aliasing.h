@@ -53,8 +53,7 @@ public:
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
   /// Returns true if the kernel may overwrite operand `index`: no later op reads the content of
-  /// this operand, and no other operand of the call shares its memory. Does not consider which
-  /// buffers the operands later get.
+  /// this operand, and no other operand of the call shares its memory. Does not check buffers.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 
 private:

@@ -28,8 +28,8 @@ struct ParseLimits {
 };
 
 /// Opens a file or a pipe; "-" is standard input. The wait for a named pipe is limited
-/// (fsdpcommon/InputStream.h). Returns null and sets `why` if it cannot be opened, or if a pipe has
-/// more than `most` bytes.
+/// (fsdpcommon/InputStream.h). Returns null and sets `why` if `path` cannot be opened, or if a pipe
+/// has more than `most` bytes.
 std::unique_ptr<llvm::MemoryBuffer> openModel(StringRef path, uint64_t most, std::string &why);
 
 /// Reads the model in the file `path`, as text or bytecode. Returns null after an error. If this

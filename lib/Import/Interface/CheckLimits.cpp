@@ -12,7 +12,7 @@
 //   attribute, type   depth of each once (they are unique), after the depths of their elements
 //   affine map, set   depth of each expression once, likewise
 //
-// The time is linear in the text, and in the number of ops and of unique attributes.
+// The time is linear in the size of the text, and in the number of ops and of unique attributes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -128,8 +128,8 @@ struct Unique {
   Unique(AffineExpr expr) : kind(Kind::expression), pointer(expr.getAsOpaquePointer()) {}
 };
 
-/// Computes how deep unique objects refer to one another. Visits each object once, on a stack of
-/// its own.
+/// Computes depths of unique objects: 1 + the largest depth of an object that they contain. Visits
+/// each object once, on an explicit stack.
 class Depths {
 public:
   /// Returns 1 for an object that refers to no other.
@@ -154,7 +154,8 @@ private:
   };
   SmallVector<Entry> stack;
   llvm::DenseMap<const void *, int64_t> depths; ///< 0 while the object is on the stack
-  SmallVector<AffineExpr> expressions;          ///< expressions of maps and sets, not measured yet
+  /// Expressions of maps and sets whose depth is not yet computed.
+  SmallVector<AffineExpr> expressions;
 };
 } // namespace
 

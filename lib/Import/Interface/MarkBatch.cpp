@@ -37,7 +37,8 @@ private:
   LogicalResult checkNames();
 
   func::FuncOp func;
-  llvm::DenseMap<unsigned, StringRef> marked; ///< option that named an argument, by argument number
+  /// For each argument number, the option that names it.
+  llvm::DenseMap<unsigned, StringRef> marked;
 };
 } // namespace
 

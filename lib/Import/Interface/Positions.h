@@ -19,7 +19,8 @@
 
 namespace mlir::fsdp {
 
-/// Discardable attribute with the position of an argument or constant. Import finally removes it.
+/// Discardable attribute with the position of an argument or constant. Import removes the attribute
+/// at the end.
 inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 
 /// Discardable attribute of constants for which --buffer says `keep` or gives a file.
