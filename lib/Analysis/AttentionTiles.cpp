@@ -123,8 +123,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
     if (isSolved) {
       inLoop = term;
       factor = f;
-      // Only one term is solved. Any further term with the loop's variable is replaced by its
-      // range.
+      // Replace any further term with the loop's variable by a bound of its range.
     } else if (hasLoop(term)) {
       rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
     } else {

@@ -118,8 +118,7 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // The operand of the collective belongs to the model, but a conversion directly before the
-  // collective belongs to the gradient.
+  // The operand of a collective belongs to the model, except for a conversion of the operand.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))

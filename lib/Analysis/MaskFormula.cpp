@@ -292,8 +292,7 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow at most one 64-bit scalar: if its value is beyond ±far, it alone decides the sign of the
-  // difference.
+  // Allow at most one 64-bit scalar: a value beyond ±far alone decides the sign of the difference.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));

@@ -24,7 +24,7 @@
 //
 // O(ops).
 //
-// RegatherParameters.cpp later adds gathers for the backward, CloneCheapForward.cpp recomputations.
+// Later, CloneCheapForward.cpp adds recomputations, and RegatherParameters.cpp adds gathers.
 //
 //===----------------------------------------------------------------------===//
 

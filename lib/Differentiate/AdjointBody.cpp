@@ -98,8 +98,7 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// Adds an empty tensor as operand, to define the extents of the loops that no other map indexes
-/// alone.
+/// Adds an empty tensor that defines the extents of all loops that no other map indexes alone.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

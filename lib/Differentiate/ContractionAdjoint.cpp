@@ -9,8 +9,8 @@
 //   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
 //
 // No operand is transposed. The cotangent ȳ of y is first rounded to the type of the operands, so
-// that both operands of a product have one 16-bit type. The products accumulate in f32, and
-// directly into the cotangent so far (beta = 1) if it is f32.
+// that both operands of each product keep one type, such as bf16. The products accumulate in f32,
+// and directly into the cotangent so far (beta = 1) if it is f32.
 //
 // A product that reduces no loop (an outer product) is no contraction. StructuredAdjoint.cpp
 // converts such a product to a map.

@@ -40,7 +40,7 @@ public:
   OpBuilder &b;
   /// Whether the reverse sweep reads a result of the forward instead of computing it again.
   bool useResults = true;
-  int64_t numFree = 0; ///< number of cotangents that are existing values
+  int64_t numFree = 0; ///< number of cotangents that reuse an existing value
 
 private:
   struct Slice {

@@ -4,15 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A body that reads `tensor.extract %w[i(d, data), ..]` of a captured tensor adds its gradient to
-// w̄ at these indices. Repeated indices accumulate:
+// If a body reads `tensor.extract %w[i(d, data), ..]` of a captured tensor, the gradient of this
+// element is added to the cotangent w̄ at these indices. Repeated indices accumulate:
 //
 //   y[n, e] = f(w[ids[n], e])     updates[n, e] = reverse of f at (n, e)
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-// 1. Columns are the trailing indices that are each a loop over the whole extent of their dimension
-//    (e above).
+// 1. Columns are the trailing indices that are loops over their dimension's whole extent (e above).
 // 2. One generic writes the updates: it contains the sweep of the body, and its row loops come
 //    first. Another generic writes the row numbers (the leading indices, linearised).
 // 3. w̄ is viewed as [rows, columns]. If step 1 finds no column, columns = 1.
@@ -126,7 +125,7 @@ unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   return columns;
 }
 
-/// Builds the leading indices, linearised, as i64 over the row loops.
+/// Builds the row numbers (linearised leading indices) as a tensor of i64 over the row loops.
 Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops,
                                      unsigned numRowIndices) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;

@@ -14,8 +14,7 @@
 //     skipped   masked   mask-free   masked              [max(0, q0 - 255), q1), free in
 //                                                        [max(0, q1 - 256), q0 + 1)
 //
-// A tile can have several ranges, as with sink tokens and a window. The ranges of a tile are
-// disjoint and in ascending order.
+// A tile can have several ranges (sink tokens and a window), disjoint and in ascending order.
 //
 // Guarantees:
 //  - The ranges of a tile contain every key that mask_mod keeps for a row of the tile.
@@ -75,9 +74,9 @@ struct TileRange {
 enum class TileState { Masked, Partial, Unmasked };
 
 /// A comparison that holds for every kept score, such as `documents[q] == documents[k]`. The value
-/// `row` depends on the row alone, `column` on the column alone, and at least one of the two reads
-/// captured data. A tile can be skipped if the comparison fails for the extremes of `row` and
-/// `column` in the tile.
+/// `row` depends only on the row, `column` only on the column, and at least one of the two reads
+/// captured data. If the comparison fails for the extremes of both values in a tile, the tile can
+/// be skipped.
 struct SideComparison {
   arith::CmpIPredicate predicate;
   Value row, column; // values of mask_mod

@@ -48,7 +48,7 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// Ops of one part that have equal kinds and types.
+/// One row of the table of types: the ops of one part that have equal kinds and types.
 struct DtypeRow {
   StepPart part;
   std::string
@@ -59,8 +59,7 @@ struct DtypeRow {
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
-/// Returns the rows of the program `step`, sorted by part; no rows if `updated` has no such
-/// program.
+/// Returns the rows of the program `step`, sorted by part; no rows if there is no such program.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
 /// Write the rows as a table, or as the JSON array `dtypes`. The table omits the rows of the part

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Defines the range type for ids of lookups, score functions, mask formulas and subscripts of
-// kernels. Ranges of the results of arith ops follow the rules of upstream's
-// InferIntRangeInterface.
+// kernels. Ranges of arith ops follow the rules of upstream's InferIntRangeInterface.
 //
 //===----------------------------------------------------------------------===//
 

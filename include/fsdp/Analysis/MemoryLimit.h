@@ -16,8 +16,8 @@ constexpr int64_t kMaxArenaBytes = int64_t(1) << 48;
 
 /// Fails with an error if the arena of a rank is larger than `limit` bytes, or than kMaxArenaBytes
 /// if `limit` is 0. The error names the command with the most live bytes. Its notes name the
-/// largest categories of memory and options that make these smaller. Does not check the arena of
-/// the reference program, which need not run.
+/// largest categories, with options that reduce them. Ignores the arena of the reference program,
+/// which need not run.
 LogicalResult checkMemoryLimit(ModuleOp planned, int64_t limit);
 
 } // namespace mlir::fsdp

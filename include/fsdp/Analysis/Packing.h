@@ -19,7 +19,6 @@ inline constexpr int64_t bufferAlignment = 64;
 /// Buffers of at least `largeBuffer` bytes are aligned to a page.
 inline constexpr int64_t pageAlignment = 4096, largeBuffer = 1 << 20;
 
-/// Returns the alignment of a buffer of `bytes` bytes.
 inline int64_t getBufferAlignment(int64_t bytes) {
   return bytes >= largeBuffer ? pageAlignment : bufferAlignment;
 }
@@ -47,9 +46,8 @@ int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullp
 
 /// Places all intervals from offset 0 so that intervals that are alive at the same time do not
 /// overlap. Returns the smallest packing found. If `enough` is not 0, the search stops at a packing
-/// of at most `enough` bytes, and makes no moves (step 4 of Packing.cpp) if the lower bound exceeds
-/// `enough`. Only the order in which intervals begin and end matters, not the distance between
-/// moments.
+/// of at most `enough` bytes, and skips step 4 of Packing.cpp if the lower bound exceeds `enough`.
+/// Only the order of the moments matters, not the distance between them.
 Packing packIntervals(llvm::ArrayRef<Interval> intervals, int64_t enough = 0);
 
 } // namespace mlir::fsdp

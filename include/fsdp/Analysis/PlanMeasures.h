@@ -76,8 +76,7 @@ struct UnitReport {
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Bytes of gathered parameters that a rank keeps after the forward if the backward gathers among
-  /// fewer ranks.
+  /// Gathered bytes that a rank keeps after the forward if the backward gathers among fewer ranks.
   int64_t keptBytes = 0;
 
   /// Returns true if this unit differs from `other` only in names.
@@ -89,7 +88,7 @@ std::string formatSize(int64_t bytes);
 
 /// Measures the layout of the program `step`.
 MemoryReport measureMemory(ModuleOp planned);
-/// Measures the units of the program `step`, in their order.
+/// Measures the units of the program `step`, in the order of the module.
 SmallVector<UnitReport> measureUnits(ModuleOp planned);
 /// Measures the collectives of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);

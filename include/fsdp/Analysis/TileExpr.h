@@ -68,8 +68,8 @@ public:
   Symbol asSymbol() const;
   /// Returns the value of a scalar or an opaque tree.
   Value value() const;
-  /// Return the terms and the offset of a sum Σ factor · term + offset. Any other tree counts as a
-  /// sum of one term.
+  /// Return the terms and offset of a sum Σ factor · term + offset. Other trees are sums of one
+  /// term.
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;

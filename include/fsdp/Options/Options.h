@@ -82,7 +82,6 @@ struct DriverOptions {
 /// Source of the value of an option.
 enum class OptionOrigin { Default, File, CommandLine };
 
-/// All options of a step.
 struct StepOptions {
   ImportOptions import;
   ShardOptions shard;

@@ -15,7 +15,8 @@
 //  2. Build the contents. `causal` is a comparison of loop indices, not a table, so that it can be
 //     fused. The uses of the buffer determine its values. As the condition of a select, the buffer
 //     is true on and below the diagonal, or above it if the select masks scores there. A buffer
-//     that is added to scores is 0 there and -inf elsewhere; any other buffer is 1 and 0.
+//     that is added to scores is 0 on and below the diagonal, and -inf above it. Any other buffer
+//     is 1 and 0 in these places.
 //  3. Also replace causal boolean tables whose values are in the file by a comparison of indices.
 //  4. Report an error that suggests a --buffer option for an integer constant without content, and
 //     for an unmarked boolean argument.

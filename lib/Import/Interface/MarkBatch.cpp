@@ -37,8 +37,7 @@ private:
   LogicalResult checkNames();
 
   func::FuncOp func;
-  /// For each argument number, the option that names it.
-  llvm::DenseMap<unsigned, StringRef> marked;
+  llvm::DenseMap<unsigned, StringRef> marked; ///< by argument number: option that names it
 };
 } // namespace
 

@@ -64,10 +64,9 @@ struct KeyWork {
 std::optional<BlockScheduler> scheduleKeys(const KeyOrder &order, const KeyWork &work,
                                            int64_t slots);
 
-/// Returns the order with the earliest end. Considers single blocks and pairs, `together` of 1 and
-/// of at most `mostTogether` heads, and each number of equal parts. If no block adds to the
-/// gradients of queries, considers only single blocks without parts, in descending and ascending
-/// order.
+/// Returns the order with the earliest end. Considers single blocks and pairs, each with `together`
+/// = 1 and up to `mostTogether`, and all numbers of parts. If no block adds to the gradients of
+/// queries, considers only single blocks, in descending and ascending order.
 KeyOrder chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWork &work, int64_t slots);
 
 } // namespace mlir::fsdp

@@ -42,8 +42,8 @@ struct BlockStep {
 /// Schedules the blocks of a launch in the order of their numbers.
 class BlockScheduler {
 public:
-  /// `slots` blocks run at a time. An addition to a sum ends `addCycles` after its step; the next
-  /// step of the block runs meanwhile.
+  /// `slots` blocks run at a time. An addition to a sum ends `addCycles` after its step has ended;
+  /// the block's next step runs meanwhile.
   explicit BlockScheduler(int64_t slots, double addCycles = 0);
 
   /// Schedules the next block. Returns false if one of its steps waits for a step of a later
@@ -92,10 +92,10 @@ struct Integers {
 /// blocks of threads, and each of them processes one tile per round.
 ///
 ///   sections  The launch processes sections of `together` heads in turn. Each section begins with
-///             the tiles of its heads' last rows, which see the most keys under a causal mask. In
+///             the tiles of its heads' last rows, which visit the most keys under a causal mask. In
 ///             odd rounds, the blocks of threads get the tiles in descending order.
-///   pairs     In two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
-///             block j of head 2i + 1. Under a causal mask all pairs have equal work.
+///   pairs     In two consecutive rounds, a block processes row block rowBlocks - 1 - j of head 2i
+///             and row block j of head 2i + 1. Under a causal mask all pairs have equal work.
 struct QueryOrder {
   int64_t heads = 1;     ///< heads of all batches; query heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< row blocks of a head
@@ -145,8 +145,9 @@ struct QueryOrder {
 /// with one of `parts` equal parts of these query heads:
 ///
 ///   single    the blocks of keys of a head, in descending order
-///   pairs     block c of a pair of heads first processes block of keys n - 1 - c of one head, then
-///             block c of the other head. Under a causal mask all pairs have equal work.
+///   pairs     block c of a pair of heads first processes block of keys keyBlocks - 1 - c of one
+///             head, then block of keys c of the other head. Under a causal mask all pairs have
+///             equal work.
 ///
 /// Blocks of keys add to a block of queries in the order of their blocks of threads. The second
 /// block of keys of a pair visits the queries in descending order. Under a causal mask, each block
@@ -168,8 +169,8 @@ struct KeyOrder {
     T part, kvHead, keyBlock;
   };
 
-  /// Returns the number of kv heads, or of pairs of kv heads. If `kvHeads` is odd, head 0 is a pair
-  /// alone.
+  /// Returns the number of kv heads, or of pairs of them. If `kvHeads` is odd, head 0 has no
+  /// partner.
   int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
@@ -182,8 +183,7 @@ struct KeyOrder {
     return m.select(m.isEqual(unitOf(m, block), 0), m.i32(1), m.i32(2));
   }
 
-  /// Returns the part, kv head and block of keys that `block` processes first (turn 0) or second
-  /// (1).
+  /// Returns the part, kv head and block of keys that `block` processes in `turn` (0 or 1).
   template <typename Math, typename T>
   Place<T> placeAt(Math &m, T block, T turn) const {
     T part = m.div(block, units() * keyBlocks), unit = unitOf(m, block),

@@ -25,7 +25,6 @@ struct GpuClocks {
   double special = 0; ///< units of exponentials and other special functions
   double shared = 0;  ///< shared memory
 
-  /// Returns the clocks of the busiest unit.
   double longest() const;
   GpuClocks &operator+=(const GpuClocks &other);
   friend GpuClocks operator*(const GpuClocks &clocks, double times) {
