@@ -41,8 +41,7 @@ Value buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> i
 Value buildZeros(OpBuilder &b, Location loc, Type type);
 
 /// Returns each loop's iterator type: parallel if a result of `outMap` is the loop alone, else
-/// reduction. For a result d0 + d1, d0 is no parallel loop, because two iterations write one
-/// element.
+/// reduction. A result d0 + d1 makes no loop parallel, because two iterations write one element.
 SmallVector<utils::IteratorType> inferIterators(AffineMap outMap);
 
 } // namespace mlir::fsdp

@@ -169,8 +169,7 @@ struct KeyOrder {
     T part, kvHead, keyBlock;
   };
 
-  /// Returns the number of kv heads, or of pairs of them. If `kvHeads` is odd, head 0 has no
-  /// partner.
+  /// Returns the number of kv heads, or of their pairs. If `kvHeads` is odd, head 0 has no partner.
   int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
