@@ -16,7 +16,7 @@
 #define FSDP_STATISTICLAYOUT_H
 
 #ifndef NDEBUG
-// The headers that Statistic.h includes come first, so that only Statistic.h itself sees NDEBUG.
+// The headers that Statistic.h includes come first, so that NDEBUG affects only Statistic.h itself.
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Compiler.h"
 #include <atomic>

@@ -172,7 +172,7 @@ std::string MaskNames::nameEquation(TileExpr atom) {
 std::string MaskNames::nameAll(ArrayRef<MaskFormula> parts) {
   SmallVector<std::string> names;
   for (unsigned i = 0; i < parts.size(); ++i) {
-    // a >= 0 and -a >= 0 are one equation.
+    // The conditions a >= 0 and -a >= 0 together are the equation a == 0.
     bool isEquation = i + 1 < parts.size() && parts[i].kind == MaskFormula::Atom &&
                       parts[i + 1].kind == MaskFormula::Atom &&
                       parts[i].atom == parts[i + 1].atom * -1;
@@ -250,7 +250,7 @@ public:
 
 private:
   bool holdsScore(Value v) { return v == region.getArgument(0) || scored.contains(v); }
-  /// Returns true if `v` is a function of k - q and of values that depend on neither.
+  /// Returns true if `v` is a function of k - q and of values that depend on neither k nor q.
   bool isOfDistance(Value v);
   std::string nameTerm(Value m);
   std::string nameTable(tensor::ExtractOp extract);
@@ -308,7 +308,7 @@ std::string ScoreNames::nameTable(tensor::ExtractOp extract) {
   return isOther ? "gathered bias" : dims.empty() ? "bias" : "bias per " + llvm::join(dims, ", ");
 }
 
-/// Names an addend `m` that does not hold the score.
+/// Returns the name of an addend `m` that does not depend on the score.
 std::string ScoreNames::nameTerm(Value m) {
   Operation *op = m.getDefiningOp();
   while (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op))

@@ -7,13 +7,13 @@
 //   q - k >= 0   for rows [q0, q1)   ->   k in [0, q1) for some row, in [0, q0 + 1) for all
 //
 // 1. mask_mod becomes a formula of conditions `tree >= 0` (MaskFormula.cpp).
-// 2. A condition is solved for the loop's variable, also inside divisions. If the condition
-//    contains the tile's variable, one end of the tile is substituted. For the keys to visit, this
-//    is the end that allows most keys; for the mask-free keys, the end that allows least. A
-//    condition that cannot be solved gives the whole loop to visit, and no mask-free part.
-// 3. `and` intersects the ranges of its operands pairwise; `or` lists all of them. Ranges with an
-//    equal begin or end are joined. Other ranges are joined if there are more than four, or if
-//    their order is not known.
+// 2. A condition is solved for the loop's variable, also inside divisions. One end of the tile is
+//    substituted for the tile's variable: the end that allows the most keys in the range to visit,
+//    and the end that allows the fewest in the mask-free part. If a condition cannot be solved, the
+//    tile visits the whole loop, and there is no mask-free part.
+// 3. `and` intersects the ranges of its operands pairwise; `or` lists the ranges of all its
+//    operands. Ranges with an equal begin or end are joined. Other ranges are joined if there are
+//    more than four, or if their order is not known.
 // 4. The ranges are made disjoint, and each mask-free part is clamped to its range.
 //
 // All ranges are in closed form, so the cost depends on the number of conditions, not on extents.
@@ -54,7 +54,7 @@ private:
   };
   Parts partsOf(const MaskFormula &mask);
   Bounds solveAtom(TileExpr atom, bool some);
-  /// Returns the largest (or least) value over the tile; null if it is not known.
+  /// Returns the largest (or least) value of `expr` over the tile; null if it is not known.
   TileExpr extremeOverTile(TileExpr expr, bool largest);
   bool hasLoop(TileExpr expr) {
     return expr.contains(
@@ -123,7 +123,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
     if (isSolved) {
       inLoop = term;
       factor = f;
-      // A second term has the loop's variable, so use the range of that term.
+      // Replace any further term with the loop's variable by a bound of its range.
     } else if (hasLoop(term)) {
       rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
     } else {
@@ -154,8 +154,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Returns a mask-free range of the union: the hull if begins or ends are equal, else the longer
-/// mask-free range.
+/// Returns a mask-free range of the union of `a` and `b`: the hull of their mask-free ranges if
+/// these have an equal begin or end, else the longer one.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
@@ -263,7 +263,7 @@ static TileExpr clamp(TileExpr x, TileExpr lo, TileExpr hi) {
 
 SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
   Parts parts = partsOf(mask);
-  // A tree that grew too large is null.
+  // The tree of a bound is null if it grew too large. Replace such a bound by the widest one.
   for (Part &p : parts) {
     p.visitBegin = p.visitBegin ? p.visitBegin : zero;
     p.visitEnd = p.visitEnd ? p.visitEnd : extent;

@@ -86,8 +86,8 @@ SmallVector<NumberedCommand> fsdp::numberCommands(ProgramOp program) {
 }
 
 namespace {
-/// First and last command that use a buffer. `exact` has their own numbers; `outer` counts a
-/// command in a loop as the whole loop.
+/// First and last command that use a buffer. `exact` has the numbers of these commands; `outer`
+/// counts a command in a loop as the whole loop.
 struct Usage {
   Lifetime exact, outer;
   int64_t loop; // number of the loop that contains all uses, or -1

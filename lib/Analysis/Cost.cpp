@@ -98,7 +98,7 @@ double CostModel::getSeconds(Operation *command) {
     if (double bandwidth = getCopyBandwidth(copy); bandwidth > 0)
       return static_cast<double>(copy.getSource().getBytes()) / bandwidth;
   double bytes = 0;
-  // The command is a copy or a fill.
+  // All other commands (fills, copies within one memory) take the time of their memory traffic.
   for (const Access &access : getAccesses(command, tables))
     bytes += static_cast<double>(access.slice.getBytes());
   return bytes / cluster.memoryBytesPerSecond;

@@ -11,8 +11,8 @@
 // 1. Walk back from each result that updates state. The op that computes the result belongs to the
 //    optimizer. Its first tensor operand is the gradient, and its scalar operands are factors.
 // 2. Walk back from the gradients to the reduce_scatters, through loops.
-// 3. Walk back from the step block to the gradients (norm) and, from its first operand, to the
-//    reductions that compute the loss.
+// 3. Walk back from the op that updates the step block: from its first operand to the reductions
+//    that compute the loss, from its other operands to the gradients (norm).
 // 4. All other ops belong to the model.
 // 5. Make a row with the types of each reduction, product, attention, conversion and collective.
 // 6. Append the values of the forward that remain f32 despite --param-dtype, with the reason.
@@ -118,7 +118,7 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // The model computes the operand of a collective, except for a conversion directly before it.
+  // The operand of a collective belongs to the model, except for a conversion of the operand.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))

@@ -10,8 +10,8 @@
 //
 // 1. Integers become trees (TileExpr.h) over q, k, b, h: sums, products with constants, divisions
 //    and remainders by constants, minima, maxima, selects. Any other value that depends on neither
-//    q nor k is a scalar. All other values are opaque, with the range of their type. An op that may
-//    wrap is opaque too, so trees compute in unbounded integers.
+//    q nor k is a scalar. All other values are opaque, with the range of their type. The result of
+//    an op that may wrap is a scalar or opaque too, so trees compute in unbounded integers.
 // 2. Comparisons become `a - b >= 0`. An unsigned comparison becomes two conditions if an operand
 //    may be negative.
 // 3. A minimum in a condition is a conjunction: min(x, y) + c >= 0 is x + c >= 0 and y + c >= 0.
@@ -292,7 +292,7 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow at most one 64-bit scalar: beyond ±far, it alone decides the sign of the difference.
+  // Allow at most one 64-bit scalar: a value beyond ±far alone decides the sign of the difference.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));

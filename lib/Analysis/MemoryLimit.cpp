@@ -8,8 +8,8 @@
 //          memory peaks at command ..
 //   note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; ..
 //
-// A layer has many buffers of similar size, so a list of the three largest would say little. The
-// error lists categories instead, at the moment with the most live bytes.
+// A layer has many buffers of similar size, so the three largest would not explain the peak. The
+// notes list categories instead, at the command with the most live bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the product of the trip counts of all loops around `op`; 0 if one is not known.
+/// Returns the product of the trip counts of all loops around `op`; 0 if a count is not known.
 static uint64_t countTrips(Operation *op) {
   uint64_t trips = 1;
   for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop;
@@ -32,8 +32,8 @@ static uint64_t countTrips(Operation *op) {
   return trips;
 }
 
-/// Returns the fraction of rows × keys that is visited, measured in at most 32 × 32 tiles. A tile
-/// whose mask depends on data counts as visited.
+/// Returns the fraction of the rows × keys scores that `op` visits, measured in at most 32 × 32
+/// tiles. A tile whose mask depends on data counts as visited.
 template <typename Op>
 static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   static constexpr int64_t tiles = 32;

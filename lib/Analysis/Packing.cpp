@@ -13,15 +13,15 @@
 //
 // 0. Drop moments at which no interval begins, so that waits added to a plan do not change its
 //    packing.
-// 1. Order the intervals, largest first, by size x lifetime, size, lifetime, or begin. Further
-//    orders sort by contention (the most bytes alive during the lifetime), then by another of these
-//    keys. Ties are broken by begin, then by index.
+// 1. Order the intervals by size x lifetime, size or lifetime (largest first), or by begin
+//    (earliest first). Further orders sort by contention (the most bytes alive during the
+//    lifetime), then by size x lifetime or lifetime. Ties are broken by begin, then by index.
 // 2. Place each interval in a gap between the placed intervals that overlap it in time: the lowest
 //    gap that is large enough (first fit) or the tightest (best fit).
 // 3. Keep the smallest packing. Stop if it reaches the lower bound or `enough`.
-// 4. Otherwise amend each order: move an interval that reaches the top to an earlier position,
-//    drawn from a pseudo-random sequence. Undo the move if the top rises. The number of moves is
-//    bounded by their cost.
+// 4. Otherwise amend each order: move the interval with the highest end offset to an earlier,
+//    pseudo-random position. Undo the move if the packing grows. Make at most 1000 moves, and fewer
+//    for many intervals.
 //
 // Orders by contention pack large models optimally if few moments are nearly full. The other orders
 // are better if many moments are nearly full. O(n^2) for each order and fit, and for each move of
@@ -84,7 +84,7 @@ public:
 
 private:
   /// Returns the offset of the lowest or the tightest gap between intervals that overlap `interval`
-  /// in time. The gap above them has no end.
+  /// in time. The gap above these intervals has no end.
   int64_t findOffset(const Interval &interval) const {
     int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
     int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();
@@ -191,7 +191,7 @@ static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
 /// Runs step 4, beginning with `order`, until the packing takes at most `enough` bytes.
 static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest,
                   int64_t enough, Packing &result) {
-  // Both bounds together keep the time below a second.
+  // The limits on work and on moves keep the time below a second.
   static constexpr int64_t work = 8'000'000, mostTimes = 1000;
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
   // std::minstd_rand draws the same numbers on every platform.

@@ -5,16 +5,16 @@
 //===----------------------------------------------------------------------===//
 //
 // Upstream's parsers of text and bytecode crash on some malformed files and do not terminate on
-// others (docs/explanation/rationale.md lists them).
+// others (docs/explanation/rationale.md lists such files).
 //
 // 1. Compose the message before the file is read: a signal handler must not allocate.
 // 2. Install a handler for the signals of a crash, and of a timer of CPU time. The handler runs on
 //    a stack of its own, because the normal stack may have overflowed.
 // 3. The handler writes the message and ends the process with _exit(2).
 //
-// llvm::CrashRecoveryContext, which returns to its caller, is not used. Its handler runs on the
-// stack that has overflowed. After a crash, locks and memory of the MLIR context can be in any
-// state, so that the next diagnostic or a destructor could hang or crash again.
+// llvm::CrashRecoveryContext is not used. Its handler runs on the stack that has overflowed, and
+// then returns to the caller. But locks and memory of the MLIR context can be in any state after a
+// crash, so that the next diagnostic or a destructor could hang or crash again.
 //
 //===----------------------------------------------------------------------===//
 

@@ -131,8 +131,8 @@ void ScheduleProblem::findPrologues() {
   }
 }
 
-/// Returns the slot after the last fixed command that the transfer depends on directly or through
-/// other transfers.
+/// Returns 1 + the index of the last fixed command that the transfer depends on, directly or
+/// through other transfers; 0 if there is none.
 unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   unsigned end = 0;
   for (unsigned earlier : commands[transfer.command].before) {
@@ -157,7 +157,7 @@ void ScheduleProblem::findEpilogues() {
     for (unsigned earlier : commands[command].before) {
       if (commands[earlier].role == Role::fixed)
         lastFixed = std::max(lastFixed, earlier + 1);
-      // A prologue moves with the start of another transfer.
+      // A prologue moves with another transfer's start, so an epilogue must not depend on it.
       single &= commands[earlier].role != Role::prologue;
       if (commands[earlier].role == Role::fixed || commands[earlier].role == Role::prologue)
         continue;
@@ -166,7 +166,7 @@ void ScheduleProblem::findEpilogues() {
       isTakenUp |= commands[earlier].role == Role::epilogue;
       home = other;
     }
-    // All other data that the command reads must be ready wherever the wait is placed.
+    // All other data that the command reads must be ready at every possible place of the wait.
     if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
     commands[command].role = Role::epilogue;

@@ -218,7 +218,7 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
   if (divisor == 1)
     return *this;
   if (SmallVector<Term, 4> all = terms();
-      // Division is monotone, so it moves into the minimum, maximum or choice of a single term.
+      // Division is monotone, so divide the operands of a minimum, maximum or choice.
       all.size() == 1 && all[0].factor > 0) {
     const TileExpr &term = all[0].expr;
     auto in = [&](unsigned i) {
@@ -229,7 +229,7 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
     if (term.kind() == Kind::Choose)
       return choose(term.operands()[0], in(1), in(2));
   }
-  // Terms that the divisor divides evenly move out of the division.
+  // Move terms whose factor is a multiple of the divisor out of the division.
   TileExpr whole = constant(0), rest = constant(floorOf(offset(), divisor) * -divisor + offset());
   whole = whole + floorOf(offset(), divisor);
   for (auto &[factor, term] : terms())

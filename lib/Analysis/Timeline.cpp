@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Links serve the first transfer of each of their channels. Each such transfer gets an equal
-//    share of the bandwidth.
-// 2. A compute event lets the links run for its duration. A wait lets the links run until its
-//    transfer is done.
+// 1. Links run the first unfinished transfer of each of their channels at the same time. Each of
+//    these transfers gets an equal share of the bandwidth.
+// 2. During a compute event, the links run for the duration of the event. During a wait, the links
+//    run until the transfer of the wait is done.
 //
 // O(events + collectives * channels).
 //
@@ -45,7 +45,7 @@ public:
     now = time;
   }
 
-  /// Runs until the transfer is done. Returns the time at which it is done.
+  /// Runs the links until the transfer is done. Returns the time at which it is done.
   double runThrough(unsigned collective) {
     while (!done[collective] && step(std::numeric_limits<double>::infinity()))
       ;
@@ -55,8 +55,8 @@ public:
   double now = 0;
 
 private:
-  /// Advances to the next end of a transfer, but at most to `time`. Returns false if no transfer
-  /// ends by `time`.
+  /// Advances to the next time at which a transfer ends, but at most to `time`. Returns false if no
+  /// transfer ends by `time`.
   bool step(double time) {
     llvm::SmallDenseMap<unsigned, unsigned, 4> active; // active channels of each set of links
     for (auto &[channel, queue] : channels)

@@ -12,19 +12,19 @@
 //            return %loss, s̄
 //
 // 1. Keep a copy of the forward of the step as @eval.
-// 2. Mark the values that depend on trainable parameters through floats (Cotangents).
+// 2. Mark the values that depend on trainable parameters through ops on floats (Cotangents).
 // 3. Seed the cotangent of the loss with 1, or with a scale that is an argument. Walk the ops from
 //    last to first. Each op adds to the cotangents of its operands (Adjoints.h).
 // 4. When the walk reaches the unshard of a unit, all cotangents of its parameters are known. Emit
 //    one reduce_scatter after the last op that computes one of them. Emit one reduce_rows per
 //    lookup of rows in a sharded table.
-// 5. Return the gradients of units, then the gradients of looked-up rows of units that have both
-//    kinds.
+// 5. Return the gradients of units. Then return the gradients of looked-up rows of those units that
+//    have gradients of both kinds.
 // 6. Erase dead ops. Replace each fsdp.stop_gradient, whose result was not active, by its input.
 //
 // O(ops).
 //
-// RegatherParameters.cpp gathers parameters again; CloneCheapForward.cpp recomputes values.
+// Later, CloneCheapForward.cpp adds recomputations, and RegatherParameters.cpp adds gathers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,13 +83,13 @@ private:
   void returnResults();
   void eraseDeadOps();
 
-  Type reduceType;  // type of reduced gradients; null means working precision
+  Type reduceType;  // type of reduced gradients; null for working precision
   double predivide; // divisor of gradients before they are reduced
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;
   SmallVector<Value> gradients;
-  SmallVector<NamedAttribute> owners; // for each gradient, the attribute that names its owner
+  SmallVector<NamedAttribute> owners; // attribute of each gradient's result
 };
 } // namespace
 
@@ -206,8 +206,8 @@ LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
   return success();
 }
 
-/// Reduces the cotangents of a unit at its first gather. At a later gather, adds the cotangents to
-/// those of the first gather.
+/// Reduces the cotangents of a unit's parameters if `op` is the unit's first gather. Else adds the
+/// cotangents to those of the first gather.
 void Backward::reduceUnit(UnshardOp op) {
   UnshardOp first = firstUnshard.lookup(op.getUnitAttr().getAttr());
   SmallVector<Value> grads;

@@ -73,7 +73,7 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   return success();
 }
 
-/// Builds a generic that writes `value` of the sweep to the target.
+/// Builds a generic that writes `value`, computed in the block of `sweep`, to `target`.
 Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) {
   OpBuilder &inner = sweep.b;
   Type element = target.type.getElementType(), work = getWorkingType(element);
@@ -98,7 +98,7 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// Adds an empty tensor that gives an extent to each loop that no remaining map indexes alone.
+/// Adds an empty tensor that defines the extents of all loops that no other map indexes alone.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

@@ -27,23 +27,23 @@ LogicalResult differentiateOp(Operation *op, Cotangents &cotangents);
 
 LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangents);
 
-/// Returns true if `op` computes out[C] += in0[A] · in1[B] and nothing else, apart from
+/// Returns true if `op`, with indexing maps A, B and C, computes only out[C] += in0[A] · in1[B] and
 /// conversions.
 bool isPlainContraction(linalg::GenericOp op);
 /// Adds the cotangent of input `index` as a contraction that accumulates into the cotangent so far.
-/// Returns false if the product reduces no loop and thus is no contraction.
+/// Returns false if this product reduces no loop, because it is no contraction then.
 bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
                               Cotangents &cotangents);
 
-/// Adds `updates` [.., columns] to the rows `ids` [..] of the cotangent of `v`, which is viewed as
-/// a matrix of that many columns.
+/// Adds `updates` [.., columns] to the rows `ids` [..] of the cotangent of `v`, viewed as a matrix
+/// with `columns` columns.
 void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents);
 
 /// Returns `updates` [.., columns] as a matrix with a row per id. The first row with an id holds
 /// the sum of all rows with that id, added in order. Later rows with the id are zero.
 Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
 
-/// Differentiate an op. Return nothing if `op` does not belong to the family.
+/// Differentiate an op. Return nothing if the function has no rule for `op`.
 std::optional<LogicalResult> differentiateTensorOp(Operation *op, Cotangents &cotangents);
 std::optional<LogicalResult> differentiateRaisedOp(Operation *op, Cotangents &cotangents);
 

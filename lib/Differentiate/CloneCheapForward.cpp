@@ -15,13 +15,13 @@
 //  (a) Its op is a slice, a join, fsdp.random, or a map of at most `max-ops` scalar ops. The map
 //      calls no math function except square roots, absf, fma and copysign.
 //  (b) The operands that only the clone reads in the backward have at most 1/8 of the value's
-//      bytes. Parameters, arguments and values that cost nothing do not count.
+//      bytes. Parameters, arguments, constants and values that are saved anyway are not counted.
 //
 // First moves reshapes of forward values to their readers. Then visits values from last to first.
 // The operands of a clone remain saved, so that clones of a residual stream never form a chain.
 // O(ops).
 //
-// lib/Plan recomputes costly values, because that choice needs the packed arena.
+// lib/Plan recomputes costly values, because their choice requires the packed arena.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,12 +8,12 @@
 //
 //   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
 //
-// No transpose is made. ȳ is rounded to the type of the operands first, so that products of 16-bit
-// types stay products of one type. The products accumulate in f32. If the cotangent so far is f32,
-// they accumulate directly into it (beta = 1).
+// No operand is transposed. The cotangent ȳ of y is first rounded to the type of the operands, so
+// that both operands of each product keep one type, such as bf16. The products accumulate in f32,
+// and directly into the cotangent so far (beta = 1) if it is f32.
 //
-// A product that reduces no loop (outer product) is no contraction. The rule of
-// StructuredAdjoint.cpp turns it into a map.
+// A product that reduces no loop (an outer product) is no contraction. StructuredAdjoint.cpp
+// converts such a product to a map.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Slices of one value that do not overlap are joined without zeros or adds:
+// Cotangents of slices of one value that do not overlap are joined without zeros or adds:
 //
 //   %q, %k, %v = slices of %qkv     qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
 //
-// 1. Collect pending slices that are pairwise disjoint into a layer, until none is left.
+// 1. Collect pending slices that are pairwise disjoint into a layer, until no slice is left.
 // 2. Insert the slices of a layer into an empty tensor if they cover it, else into zeros.
 // 3. Add the layers.                                       O(slices²) per value
 //
@@ -31,7 +31,7 @@ void Cotangents::activateParameter(Value v) {
 void Cotangents::propagateActivity(Block &block) {
   for (Operation &op : block) {
     if (isa<StopGradientOp>(op))
-      // The gradient treats the result as a constant.
+      // The result is never active, so it counts as a constant.
       continue;
     bool any = llvm::any_of(op.getOperands(), [&](Value v) { return isActive(v); });
     if (!any && op.getNumRegions()) {

@@ -31,7 +31,7 @@ public:
   Type getElementType(Value v) const;
   Type getType(Value v) const { return withElementType(v.getType(), getElementType(v)); }
 
-  Value get(Value v);  ///< returns the cotangent so far, or null for zero
+  Value get(Value v);  ///< returns the sum of the cotangents added so far; null for zero
   Value take(Value v); ///< returns get(v) and resets the cotangent to zero
   void add(Value v, Value g);
   void addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
@@ -40,7 +40,7 @@ public:
   OpBuilder &b;
   /// Whether the reverse sweep reads a result of the forward instead of computing it again.
   bool useResults = true;
-  int64_t numFree = 0; ///< number of cotangents that needed no op
+  int64_t numFree = 0; ///< number of cotangents that reuse an existing value
 
 private:
   struct Slice {

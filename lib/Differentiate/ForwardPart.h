@@ -13,9 +13,9 @@
 
 namespace mlir::fsdp {
 
-/// The forward of a differentiated function: the ops that its results other than gradients depend
-/// on. All other ops are backward. Computes the set of forward ops instead of marking ops, so that
-/// no pass can lose a mark.
+/// The forward of a differentiated function: all ops on which a result other than a gradient
+/// depends. All other ops are backward. Computes the set of forward ops instead of marking ops, so
+/// that no pass can lose a mark.
 class ForwardPart {
 public:
   explicit ForwardPart(func::FuncOp func);

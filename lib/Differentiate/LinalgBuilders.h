@@ -40,8 +40,8 @@ Value buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> i
 /// Builds a tensor of zeros, or a scalar zero.
 Value buildZeros(OpBuilder &b, Location loc, Type type);
 
-/// Returns the iterator type of each loop: parallel if the loop alone is a result of `outMap`, else
-/// reduction. A result d0 + d1 does not make d0 parallel, because two iterations write one element.
+/// Returns each loop's iterator type: parallel if a result of `outMap` is the loop alone, else
+/// reduction. A result d0 + d1 makes no loop parallel, because two iterations write one element.
 SmallVector<utils::IteratorType> inferIterators(AffineMap outMap);
 
 } // namespace mlir::fsdp

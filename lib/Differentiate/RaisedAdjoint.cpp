@@ -89,8 +89,8 @@ static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
   return success();
 }
 
-/// Derives score_grad from score_mod: clones its ops, then sweeps them backwards. For an element
-/// read from a captured tensor, fsdp.contribute adds the cotangent to that element.
+/// Derives score_grad from score_mod: clones its ops, then sweeps them backwards. If score_mod
+/// reads an element of a captured tensor, fsdp.contribute adds to this element's gradient.
 static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
   Block &from = scoreMod.front();
   Block &to = scoreGrad.emplaceBlock();

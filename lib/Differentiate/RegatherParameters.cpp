@@ -13,8 +13,8 @@
 // 1. A value is parameter-derived if it is a result of unshard, or a view or a map (no loop
 //    reduced) that reads only parameter-derived tensors.
 // 2. Walk the backward in order. Recompute each parameter-derived operand of the forward before its
-//    first reader. Units with reshard = true are gathered again as site 1; other units keep the
-//    tensors of site 0. O(ops)
+//    first reader. Units with reshard = true are gathered again by an unshard op with site 1; other
+//    units keep the tensors of site 0. O(ops)
 // 3. A unit with `within N` is gathered again among N neighbours only. After the last forward
 //    reader of the unit's parameters, each rank keeps 1/N of the parameters. Site 1 gathers what
 //    the ranks kept:
@@ -57,7 +57,7 @@ private:
   func::FuncOp func;
   ForwardPart forward;
   ParameterDerived derived;
-  IRMapping again; // forward value → backward value
+  IRMapping again; // maps a forward value to its recomputed value
 };
 
 struct RegatherParametersPass : fsdp::impl::RegatherParametersPassBase<RegatherParametersPass> {

@@ -74,7 +74,7 @@ bool Classifier::collectTerms(Value v, bool negated) {
   }
   Operation *def = v.getDefiningOp();
   if (!def)
-    // The value is the current element of another result, and no form contains one.
+    // The value is the current element of another result, which no form contains.
     return false;
   if (isa<arith::ExtFOp, arith::TruncFOp>(def))
     return collectTerms(def->getOperand(0), negated);

@@ -28,7 +28,7 @@ struct ResultForm {
   SmallVector<Term> terms; ///< terms of a reduction do not depend on `out`
 };
 
-/// Classifies result `index`. Fails with a diagnostic if it has none of these forms.
+/// Classifies result `index`. Fails with a diagnostic if the result has none of these forms.
 FailureOr<ResultForm> classifyResult(linalg::GenericOp op, unsigned index);
 
 } // namespace mlir::fsdp

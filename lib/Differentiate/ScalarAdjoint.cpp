@@ -5,13 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // One overload of `rule` per op returns the contribution to the cotangent of operand i, given the
-// cotangent g of the result. A null value is zero. Failure means that the rule has emitted an
-// error.
+// cotangent g of the result. The rule returns a null value for zero, and failure after it has
+// emitted an error.
 //
 //   y = tanh(x)     rule = g · (1 - y²)
 //
-// Rules compute in working precision; x(i) and y() widen on use. The caller removes dead and
-// repeated code.
+// Rules compute in working precision, to which x(i) and y() convert operand i and the result. The
+// caller removes dead and repeated code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,7 +145,7 @@ static Rule rule(math::Atan2Op, Site s, unsigned i) { // atan2(x0, x1)
   return i ? s.neg(s.mul(r, s.x(0))) : s.mul(r, s.x(1));
 }
 
-/// Returns g · c · exp(-x²).
+/// Returns g · c · exp(-x²) for the operand x and its result's cotangent g.
 static Value gauss(Site s, double c) {
   Value e = math::ExpOp::create(s.b, s.loc, s.neg(s.square(s.x())));
   return s.mul(s.mul(s.g, c), e);
@@ -192,7 +192,7 @@ static std::optional<double> getConstant(Value v) {
   return std::nullopt;
 }
 
-/// Returns g · e · x^(e-1) for x^e with inactive e. Small constant powers become products.
+/// Returns g · e · x^(e-1) for x^e, if e is not active. Small constant powers become products.
 static Rule rule(math::PowFOp op, Site s, unsigned i) {
   if (i == 1) {
     op.emitError(
@@ -302,7 +302,7 @@ LogicalResult ScalarAdjoint::run(ArrayRef<Operation *> ops) {
     return failure();
   for (Operation *op : llvm::reverse(ops)) {
     if (!readsActive(op))
-      // The op is inactive, or computes an activated value.
+      // The op's results are not active, or only because of a call of activate().
       continue;
     for (Value result : op->getResults())
       if (Value g = gradient(result))

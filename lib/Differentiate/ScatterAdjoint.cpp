@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A body that reads `tensor.extract %w[i(d, data), ..]` of a captured tensor adds its gradient to
-// w̄ at these indices. Repeated indices accumulate:
+// If a body reads `tensor.extract %w[i(d, data), ..]` of a captured tensor, the gradient of this
+// element is added to the cotangent w̄ at these indices. Repeated indices accumulate:
 //
 //   y[n, e] = f(w[ids[n], e])     updates[n, e] = reverse of f at (n, e)
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-// 1. Columns are the trailing indices that each equal a loop over the whole extent (e above).
-// 2. One generic writes the updates (the sweep of the body, with row loops first). Another generic
-//    writes the row numbers (the leading indices, linearised).
+// 1. Columns are the trailing indices that are loops over their dimension's whole extent (e above).
+// 2. One generic writes the updates: it contains the sweep of the body, and its row loops come
+//    first. Another generic writes the row numbers (the leading indices, linearised).
 // 3. w̄ is viewed as [rows, columns]. If step 1 finds no column, columns = 1.
 //
 //===----------------------------------------------------------------------===//
@@ -85,7 +85,7 @@ Value fsdp::addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids) {
   return ScatterAddRowsOp::create(b, loc, rows, updates, findFirst(b, loc, ids), Value());
 }
 
-/// Adds to `values` the indices and the values of the body from which they are computed.
+/// Adds `indices` to `values`, with all values of the body from which the indices are computed.
 void StructuredAdjoint::sliceIndices(ValueRange indices, llvm::SetVector<Value> &values) {
   SmallVector<Value> worklist(indices);
   while (!worklist.empty()) {
@@ -108,7 +108,7 @@ bool StructuredAdjoint::isConstantOver(ValueRange values, unsigned loop) {
   });
 }
 
-/// Returns how many trailing indices are distinct loops over the whole extent.
+/// Returns how many trailing indices are distinct loops over the whole extent of their dimension.
 unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -125,7 +125,7 @@ unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   return columns;
 }
 
-/// Builds the leading indices, linearised, as i64 over the row loops.
+/// Builds the row numbers (linearised leading indices) as a tensor of i64 over the row loops.
 Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops,
                                      unsigned numRowIndices) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;

@@ -15,8 +15,8 @@
 // 3. For each operand, clone the slice, sweep it backwards (AdjointBody.cpp), and keep the inputs
 //    that are still read. Loops that A does not index alone are reduced. If exactly one iteration
 //    reads each element of x, no loop is reduced and the adjoint is a map.
-// 4. If two operands have equal scalar gradients (x + b), reduce the cotangent of one to the
-//    cotangent of the other. If the scalar gradient equals ȳ, reuse ȳ.
+// 4. If two operands have equal scalar gradients (x + b), compute the cotangent of b by a reduction
+//    of the cotangent of x. If the scalar gradient equals ȳ, reuse ȳ.
 // 5. Products become contractions (ContractionAdjoint.cpp), tensor.extract at computed indices
 //    becomes a scatter (ScatterAdjoint.cpp).
 //
@@ -186,8 +186,8 @@ bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, 
   return false;
 }
 
-/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. If the cotangent is
-/// the result of one elementwise op alone, sets `whole` to this result.
+/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. If a single
+/// elementwise op computes the cotangent, sets `whole` to its result.
 LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap map, Value primal,
                                                       Value *whole) {
   Sweep sweep(b.getContext(), loc);
@@ -232,7 +232,7 @@ void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Inpu
 }
 
 LogicalResult StructuredAdjoint::differentiateInputs() {
-  // Operands whose elements are read once each come first.
+  // Begin with the operands whose elements are each read once.
   SmallVector<Input> targets;
   for (bool once : {true, false})
     for (const Input &in : inputs)

@@ -31,7 +31,7 @@ private:
     enum Role { Primal, Cotangent, Result, Previous, Extent } role;
     Value source; ///< the value outside the body
     AffineMap map;
-    Value primal;       ///< for Primal: its value in the primal body
+    Value primal;       ///< for Primal: the value in the primal body
     unsigned index = 0; ///< for Cotangent and Result: result number
   };
   /// A detached body: the primal slice, then the reverse sweep.

@@ -66,7 +66,7 @@ static LogicalResult verifyResults(func::FuncOp func) {
   }
   for (; next < func.getNumResults(); ++next) {
     if (!func.getResultAttr(next, FSDPDialect::rowsAttr))
-      // The result belongs to a parameter without a unit, or is the check of a lookup.
+      // The result is the gradient of a parameter without a unit, or the check of a lookup.
       continue;
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(next, FSDPDialect::rowsAttr);
     auto rows = terminator->getOperand(next).getDefiningOp<ReduceRowsOp>();

@@ -7,15 +7,15 @@
 //   before   f(params, batch) -> %loss                           a mean over counted targets
 //   after    f(params, batch, %w {fsdp.loss_weight}) -> %w * %loss
 //
-// 1. Walk from the loss through scalars to the means that it combines. The loss must have the form
-//    c + Σ c_i · cross_entropy(.., targets). All means have the same targets; c and c_i are equal
-//    for every batch. The loss of a merged batch is then the mean of the losses of its parts,
-//    weighted by the number of their counted targets.
-// 2. Refuse a loss of another form. The error is at the op that breaks the form.
-// 3. Multiply the loss by an argument, whose adjoint multiplies the gradients. If every target
-//    counts, all weights are 1 and nothing is done.                                     O(ops)
+// 1. Walk from the loss through scalars to the means (cross_entropy) that the loss combines. The
+//    loss must have the form c + Σ c_i · cross_entropy(.., targets). All means must have the same
+//    targets, and c and c_i must be equal for every batch. The loss of a merged batch is then the
+//    mean of the losses of its parts, weighted by the number of their counted targets.
+// 2. Refuse a loss of another form. The error is located at the op that breaks the form.
+// 3. Multiply the loss by a new argument, by which the backward multiplies the gradients. If every
+//    target counts, all weights are 1 and nothing is done. O(ops)
 //
-// AccumulateGradients.cpp counts targets and divides by the sum.
+// AccumulateGradients.cpp computes this argument from the counts of targets.
 //
 //===----------------------------------------------------------------------===//
 

@@ -89,7 +89,7 @@ LogicalResult DispatchOp::canonicalize(DispatchOp op, PatternRewriter &rewriter)
     if (isInplace(i))
       continue;
     Value value = op.getOperand(i);
-    BlockArgument same; // earlier block argument for `value`
+    BlockArgument same; // earlier argument with the operand `value`
     for (unsigned j = 0; j < i && !same; ++j)
       if (op.getOperand(j) == value && !isInplace(j))
         same = body.getArgument(j);

@@ -50,8 +50,8 @@ static Value drawElement(OpBuilder &b, RandomElementOp op, IRMapping &mapping) {
   return buildRandomElement(b, op.getLoc(), getDraw(op), place, element);
 }
 
-/// Clones the ops of a region at the builder's insertion point. Omits contributions and expands
-/// random elements. Adds the copy of each value of the region to `mapping`.
+/// Clones the ops of a region at the builder's insertion point. Omits fsdp.contribute and expands
+/// fsdp.random_element. Adds the copy of each value of the region to `mapping`.
 static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures,
                           IRMapping &mapping) {
   Block &body = region.front();
@@ -136,7 +136,7 @@ public:
     Value factor = inlineFunction(b, op.getWeightMod(), position(b, l), op.getCaptures());
     return masked(b, l, arith::MulFOp::create(b, l, w, factor), 0);
   }
-  /// Returns whether a row has no key. `v` is the maximum or the log-sum-exp of the row.
+  /// Returns whether mask_mod keeps no key of a row with the maximum (or log-sum-exp) `v`.
   Value isEmpty(OpBuilder &b, Location l, Value v) {
     return arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, v, constant(b, l, -infinity));
   }
@@ -377,7 +377,7 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// Returns the cotangent of one score or, if `contribution` is set, the value that it adds.
+  /// Returns the cotangent of one score or, if `contribution` is not null, the value of that op.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 

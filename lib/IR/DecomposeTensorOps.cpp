@@ -7,8 +7,8 @@
 //   random   r[i..] = philox(seed, step, first, site, row-major i)
 //   gemm     t = op(A)·op(B) in f32 or f64;  y = epilogue(alpha·t + beta·C + bias)
 //
-// A gemm with alpha 1, no bias, no epilogue and no narrow floats becomes one contraction. It
-// accumulates into zeros if beta is 0, into C if beta is 1.
+// A gemm with alpha 1, no bias, no epilogue and no narrow floats becomes one contraction. The
+// contraction accumulates into zeros if beta is 0, into C if beta is 1.
 //
 //===----------------------------------------------------------------------===//
 

@@ -190,7 +190,7 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     if (!id || ids.insert(*id).second)
       return WalkResult::advance();
     op->emitOpError("expected a unique id, found ")
-        << *id << " a second time"; // (C4) of collectives, (C3) of copies
+        << *id << " a second time"; // (C4) of collectives and (C3) of copies
     return WalkResult::interrupt();
   });
   if (unique.wasInterrupted())
@@ -247,8 +247,8 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   return pieces;
 }
 
-/// Reports a slice that is not in its buffer for each of `pieces` ranks and of `turns` + 1
-/// iterations (S1).
+/// Reports a slice that leaves its buffer on one of `pieces` ranks in one of `turns` + 1 iterations
+/// (S1).
 static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pieces, int64_t turns,
                                       BufferOp buffer) {
   InFlightDiagnostic diag = op->emitOpError();
@@ -279,7 +279,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // (C1) of the program
+    return success(); // the program's verifier reports (C1)
   auto loop = op->getParentOfType<LoopOp>();
   for (SliceAttr slice : slices) {
     auto buffer = tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
@@ -484,7 +484,7 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // (C1) of the program
+    return success(); // the program's verifier reports (C1)
   for (auto state : layout.getOps<StateSlotOp>())
     if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
       return success();

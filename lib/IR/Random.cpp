@@ -105,7 +105,7 @@ struct Words {
       attr = DenseElementsAttr::get(vector, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
-  /// Returns `element`, or a vector of as many elements as `type` has.
+  /// Returns `element`, or a vector type with the element type `element` if `type` is a vector.
   Type like(Type element) {
     auto vector = dyn_cast<VectorType>(type);
     return vector ? Type(vector.clone(element)) : element;
@@ -157,9 +157,9 @@ static Value pick(Words w, ArrayRef<Value> words, Value element) {
   return x;
 }
 
-// Let x = s·(k + f)·2^e with an integer k that fits the mantissa of bf16, and 0 <= f < 1. The low
-// 16 bits of x are f·2^16. Adding 16 random bits carries into k with probability f. If k overflows,
-// it carries into the exponent.
+// Let x = s·(k + f)·2^e with the sign s, the exponent e, an integer k that fits bf16's mantissa,
+// and 0 <= f < 1. The low 16 bits of x are f·2^16. Adding 16 random bits carries into k with
+// probability f. If k overflows, it carries into the exponent.
 Value fsdp::buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise) {
   Type i32 = b.getI32Type();
   auto constant = [&](int32_t v) -> Value {

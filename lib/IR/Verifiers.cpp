@@ -233,7 +233,7 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 /// Verifies (S1) and (S2) of asynchronous collectives. Returns the types of the token's values. If
-/// `count` is set, expects that number of values.
+/// `count` is set, the token must have `count` values.
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)

@@ -34,7 +34,7 @@ struct ViewOffset {
 std::optional<ViewOffset> getContiguousOffset(tensor::ExtractSliceOp op);
 
 /// Finds which values of a function share memory without a copy, and the last op that reads the
-/// content of each value. Positions number the ops of the function in textual order.
+/// content of each value. The position of an op is its index in the textual order of the function.
 class Aliasing {
 public:
   explicit Aliasing(func::FuncOp function);
@@ -53,7 +53,7 @@ public:
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
   /// Returns true if the kernel may overwrite operand `index`: no later op reads the content of
-  /// this operand, and no other operand of the call shares its memory. Does not look at buffers.
+  /// this operand, and no other operand of the call shares its memory. Does not check buffers.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 
 private:

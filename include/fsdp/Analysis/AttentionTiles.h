@@ -14,13 +14,13 @@
 //     skipped   masked   mask-free   masked              [max(0, q0 - 255), q1), free in
 //                                                        [max(0, q1 - 256), q0 + 1)
 //
-// There can be several ranges (sink tokens and a window). They are disjoint and in ascending order.
+// A tile can have several ranges (sink tokens and a window), disjoint and in ascending order.
 //
 // Guarantees:
-//  - No key that mask_mod keeps for a row of the tile is outside the ranges.
+//  - The ranges of a tile contain every key that mask_mod keeps for a row of the tile.
 //  - Every key in a mask-free part is kept for every row of the tile.
 //
-// If the mask depends on captured data per row or key, the range has no mask-free part.
+// If the mask depends on captured data per row or key, no range has a mask-free part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +65,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// A range of keys for a tile of rows, or of rows for a tile of keys, with begin <= fullBegin <=
-/// fullEnd <= end. The bounds are trees over begin and end of the tile, batch, head, and scalars of
-/// the region.
+/// fullEnd <= end. The bounds are trees (TileExpr.h) over the tile's begin and end, the batch, the
+/// head, and scalars of the region.
 struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;
 };
@@ -74,8 +74,9 @@ struct TileRange {
 enum class TileState { Masked, Partial, Unmasked };
 
 /// A comparison that holds for every kept score, such as `documents[q] == documents[k]`. The value
-/// `row` depends on the row alone, `column` on the column alone, and at least one reads captured
-/// data. A tile can be skipped if the comparison fails for the extreme values of both in the tile.
+/// `row` depends only on the row, `column` only on the column, and at least one of the two reads
+/// captured data. If the comparison fails for the extremes of both values in a tile, the tile can
+/// be skipped.
 struct SideComparison {
   arith::CmpIPredicate predicate;
   Value row, column; // values of mask_mod
@@ -97,15 +98,15 @@ public:
   SmallVector<TileRange> getKeyTiles(int64_t size) const { return inTiles(keys, extents[3], size); }
   SmallVector<TileRange> getRowTiles(int64_t size) const { return inTiles(rows, extents[2], size); }
 
-  /// Returns true if nothing is masked.
+  /// Returns true if mask_mod provably keeps every score.
   bool isUnmasked() const;
   /// Returns true if every row provably keeps a key, so that no row has maximum -inf or sum 0.
   bool hasKeyInEveryRow() const;
   /// Returns true if provably no row keeps a key.
   bool isFullyMasked() const;
 
-  /// Classifies the tile of rows [q0, q1) and keys [k0, k1) by the ranges over keys, for given
-  /// batch and head. `rowsOfTile` holds the rows, batch, head and scalars.
+  /// Classifies the tile of rows [q0, q1) and keys [k0, k1) by the ranges of keys of these rows.
+  /// `rowsOfTile` holds q0, q1, the batch, the head and the scalars.
   TileState classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const;
 
   ArrayRef<SideComparison> getSideComparisons() const { return comparisons; }
@@ -113,8 +114,8 @@ public:
 private:
   void analyse(Region &maskMod, ArrayRef<int64_t> extents);
   static SmallVector<TileRange> inTiles(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
-  /// Returns whether every row, as a tile of one row, passes `test`. Returns nothing if the ranges
-  /// depend on data, or if there are more than 2^20 rows to test.
+  /// Returns whether `test` holds for every row, given as a tile of one row. Returns nothing if the
+  /// ranges depend on data, or if there are more than 2^20 rows to test.
   std::optional<bool> allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const;
 
   SmallVector<TileRange> keys, rows;

@@ -28,7 +28,7 @@ inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
 /// Returns eight H100 joined by NVLink, the cluster of examples/clusters/8xH100.json.
 const Cluster &getGpuCluster();
 
-/// Returns the seconds of a ring collective over `ranks` ranks that are `stride` apart, run
+/// Returns the seconds of a ring collective over n = `ranks` ranks that are `stride` apart, run
 /// `rounds` times (2 for an all-reduce). `bytes` includes the part that stays on the rank. Returns
 /// zero for one rank.
 ///

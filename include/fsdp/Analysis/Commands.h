@@ -38,7 +38,7 @@ SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
 /// Numbers of the first and the last command that needs a buffer.
 /// - A buffer that is used inside and outside a loop is needed for the whole loop.
-/// - Source and target of an asynchronous transfer are needed until its wait.
+/// - Source and target of an asynchronous transfer are needed until the wait for the transfer.
 struct Lifetime {
   int64_t first, last;
 };

@@ -20,7 +20,7 @@
 namespace mlir::fsdp {
 
 /// Returns the cluster that the file `path` describes. Returns getCpuCluster() if `path` is empty,
-/// and getGpuCluster() if it is `gpuClusterName`. Errors are located in the file.
+/// and getGpuCluster() if `path` is `gpuClusterName`. Emits errors at their position in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
 /// Estimates the seconds of commands of the programs of one module on one rank.
@@ -33,8 +33,8 @@ public:
   /// - Collective: from its start to its end, alone on its links.
   /// - Wait: zero.
   double getSeconds(Operation *command);
-  /// Returns the seconds of a collective of zero bytes, which a launch of several collectives pays
-  /// once.
+  /// Returns the seconds of a collective of zero bytes. One launch of several collectives takes
+  /// this time only once.
   double getLatency(CollectiveOp collective);
   /// Returns the seconds of a kernel. The attributes of its arguments determine which bytes the
   /// kernel moves.

@@ -19,8 +19,8 @@ namespace mlir::fsdp {
 /// Part of a step that an op belongs to.
 enum class StepPart {
   model,     ///< forward and backward
-  loss,      ///< ops from the model's last reduction to the step block
-  gradient,  ///< ops from the cotangents of a unit to its update
+  loss,      ///< ops from the reductions of the loss to the step block
+  gradient,  ///< ops from a unit's cotangents to the unit's update
   norm,      ///< ops from the gradients to the step block
   optimizer, ///< parameters and state
 };
@@ -48,22 +48,22 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// Ops of one part that have equal kinds and types.
+/// One row of the table of types: the ops of one part that have equal kinds and types.
 struct DtypeRow {
   StepPart part;
   std::string
       what; ///< product, reduction, conversion, rounding, accumulation, state, or a collective
   std::string types; ///< `bf16 x bf16 -> f32`
-  /// Number of op executions in one step, elements that they write, send or keep, and bytes of
+  /// In one step: executions of these ops, elements that the ops write, send or keep, and bytes of
   /// these elements.
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
-/// Returns the rows of the program `step`, sorted by part; empty if there is no such program.
+/// Returns the rows of the program `step`, sorted by part; no rows if there is no such program.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
-/// Write the rows as a table, or as the JSON array `dtypes`. The table omits rows of the model
-/// unless `all` is set.
+/// Write the rows as a table, or as the JSON array `dtypes`. The table omits the rows of the part
+/// `model` unless `all` is set.
 void writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os);
 void writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json);
 

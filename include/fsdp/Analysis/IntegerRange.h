@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Defines the range type for ids of lookups, score functions, mask formulas and subscripts of
-// kernels. Arith ops follow the rules of upstream's InferIntRangeInterface.
+// kernels. Ranges of arith ops follow the rules of upstream's InferIntRangeInterface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,11 +36,11 @@ struct IntegerRange {
   bool within(IntegerRange other) const { return within(other.lo, other.hi); }
 };
 
-/// Returns the smallest range that contains both.
+/// Returns the smallest range that contains `a` and `b`.
 inline IntegerRange join(IntegerRange a, IntegerRange b) {
   return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
 }
-/// Return the range of the exact result, or the largest range if the result may leave 64 bits.
+/// Return the range of the exact sum or product, or all of int64_t if it may not fit in 64 bits.
 IntegerRange operator+(IntegerRange a, IntegerRange b);
 IntegerRange operator*(IntegerRange a, IntegerRange b);
 

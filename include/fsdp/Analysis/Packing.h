@@ -19,7 +19,6 @@ inline constexpr int64_t bufferAlignment = 64;
 /// Buffers of at least `largeBuffer` bytes are aligned to a page.
 inline constexpr int64_t pageAlignment = 4096, largeBuffer = 1 << 20;
 
-/// Returns the alignment of a buffer of `bytes` bytes.
 inline int64_t getBufferAlignment(int64_t bytes) {
   return bytes >= largeBuffer ? pageAlignment : bufferAlignment;
 }
@@ -37,18 +36,18 @@ struct Packing {
   llvm::SmallVector<int64_t> offsets;
   /// Size of the packing in bytes, and its lower bound: the peak of the bytes alive.
   int64_t bytes = 0, lowerBound = 0;
-  /// Name of the order that gave this packing, for reports.
+  /// Name, for reports, of the order of the intervals that gave this packing.
   llvm::StringRef method;
 };
 
 /// Returns the peak of the bytes alive, with each buffer rounded up to the alignment. Sets
-/// `moment`, if given, to the first moment with that peak.
+/// `moment`, if not null, to the first moment with that peak.
 int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullptr);
 
 /// Places all intervals from offset 0 so that intervals that are alive at the same time do not
 /// overlap. Returns the smallest packing found. If `enough` is not 0, the search stops at a packing
-/// of at most `enough` bytes, and skips its last step if the lower bound exceeds `enough`. Only the
-/// order in which intervals begin and end matters, not the distance between moments.
+/// of at most `enough` bytes, and skips step 4 of Packing.cpp if the lower bound exceeds `enough`.
+/// Only the order of the moments matters, not the distance between them.
 Packing packIntervals(llvm::ArrayRef<Interval> intervals, int64_t enough = 0);
 
 } // namespace mlir::fsdp

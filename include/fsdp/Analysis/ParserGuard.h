@@ -19,7 +19,7 @@ class ParserGuard {
 public:
   static constexpr unsigned defaultSeconds = 20;
 
-  /// A file of `bytes` bytes may take `seconds` of CPU time, and one second more for each MiB.
+  /// Allows `seconds` of CPU time, and one second more for each MiB of the file's `bytes` bytes.
   ParserGuard(llvm::StringRef tool, llvm::StringRef file, uint64_t bytes,
               unsigned seconds = defaultSeconds);
   ~ParserGuard() { release(); }

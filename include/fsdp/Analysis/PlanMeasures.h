@@ -26,7 +26,7 @@ struct MemoryReport {
   int64_t host = 0, hostBytes[numCategories] = {};
   /// Size of the file of a rank that holds offloaded state.
   int64_t file = 0;
-  /// Bytes without sharding and padding, on a single rank.
+  /// Bytes that a single rank would hold without sharding and padding.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
   int64_t getUnshardedOwned() const {
     return unshardedParameters + unshardedGradients + unshardedOptimizer;
@@ -69,14 +69,14 @@ struct UnitReport {
   /// Bytes on one rank: its shard of the parameters, its shard of the optimizer state, and the
   /// gathered parameters.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
-  /// Zeros after and between parameters, in bytes over all shards.
+  /// Padding between and after parameters, in bytes, summed over all shards.
   int64_t paddingBytes = 0;
-  /// Type in which the parameters are gathered (null if they are not), and number of gathers in a
-  /// step. `reshard` describes what happens to gathered parameters after the forward.
+  /// Type in which the parameters are gathered (null if they are not gathered), and number of
+  /// gathers in a step. `reshard` describes what happens to gathered parameters after the forward.
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Gathered bytes that are kept for the backward, which gathers them among fewer ranks.
+  /// Gathered bytes that a rank keeps after the forward if the backward gathers among fewer ranks.
   int64_t keptBytes = 0;
 
   /// Returns true if this unit differs from `other` only in names.
@@ -88,7 +88,7 @@ std::string formatSize(int64_t bytes);
 
 /// Measures the layout of the program `step`.
 MemoryReport measureMemory(ModuleOp planned);
-/// Measures the units of the program `step`, in their order.
+/// Measures the units of the program `step`, in the order of the module.
 SmallVector<UnitReport> measureUnits(ModuleOp planned);
 /// Measures the collectives of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);

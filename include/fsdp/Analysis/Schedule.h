@@ -31,7 +31,7 @@ inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp
 /// of one run.
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
-/// Returns true if one launch may start both collectives: they have the same kind and axes.
+/// Returns true if the collectives have the same kind and axes, so that one launch may start both.
 bool canStartTogether(CollectiveOp a, CollectiveOp b);
 /// Returns true if one launch starts this collective and the previous command.
 bool startsWithPrevious(CollectiveOp collective);
@@ -46,11 +46,11 @@ struct ExposedReport {
 struct ScheduleReport {
   bool isScheduled = false;
   StringRef cluster;
-  /// Estimated seconds of the compute, of all commands one after another, and of the schedule, and
-  /// a lower bound for every schedule.
+  /// Estimated seconds of the compute alone, of all commands one after another, and of the
+  /// schedule; `bound` is a lower bound for every schedule.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
-  /// Number of collectives in the step, of launches that start them, and of copies on channels.
-  /// `exposed` lists the collectives and copies that stall the step, longest first.
+  /// Number of collectives in the step, of launches that start collectives, and of copies on
+  /// channels. `exposed` lists the collectives and copies that stall the step, longest first.
   int64_t collectives = 0, launches = 0, copies = 0;
   SmallVector<ExposedReport> exposed;
 

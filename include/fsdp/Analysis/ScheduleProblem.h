@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Describes the commands of a block, their dependences, and the commands that are transfers:
-// collectives, and copies between memories. The problem holds no IR. The caller numbers the
+// collectives, and copies between memories. The problem contains no IR. The caller numbers the
 // commands and gets an order of these numbers.
 //
 //   slots      0    1    2    3    4    5
@@ -37,8 +37,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command, which decides whether the command may move with a transfer: launches and
-  /// copies with the wait, and all kinds but loops with the start.
+  /// Kind of a command. Launches and copies may move with the wait of a transfer. All commands
+  /// except loops may move with its start.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
@@ -70,7 +70,7 @@ public:
     /// Device bytes whose lifetime grows when the transfer moves: bytes of the target if `isLate`,
     /// else of the source.
     int64_t bytes = 0;
-    /// Transfers with equal values can start as one launch. `none` means that the transfer starts
+    /// Transfers with equal `alike` can start in one launch. With `none`, the transfer starts
     /// alone.
     unsigned alike = none;
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels are compiled last, but earlier stages depend on the capabilities of the target. They
-// query this interface. Codegen registers an implementation for each target.
+// Kernels are compiled last, but earlier stages depend on the capabilities of the target. This
+// interface reports these capabilities. Codegen registers an implementation for each target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace fsdp {
 
 /// Limits on intermediate results that can be computed a few rows at a time.
 struct ChunkLimits {
-  int64_t maxBytes; ///< largest size of a chunk in bytes; 0: no limit
+  int64_t maxBytes; ///< largest size of a chunk in bytes; 0 for no limit
   int64_t minRows;  ///< least rows of a chunk, even if it then exceeds `maxBytes`
 };
 
@@ -30,14 +30,14 @@ class TargetInfo {
 public:
   virtual ~TargetInfo() = default;
 
-  /// Returns the chunk limits. By default, 32 MiB is close to the cache of a core, and 16 rows let
-  /// the kernel of a contraction reuse its operands.
+  /// Returns the chunk limits. The default of 32 MiB is close to the size of a core's cache; 16
+  /// rows allow the kernel of a contraction to reuse its operands.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment in bytes that rows of the factors of a product need; 0 for none.
+  /// Returns the alignment in bytes that rows of the operands of a matrix product need; 0 for none.
   virtual int64_t getRowAlignment() const { return 0; }
   /// Returns true if the host can run the kernels, so that updates of offloaded state run there.
   virtual bool hostComputes() const { return true; }
-  /// Returns the default cluster for estimated times. Empty means CPU ranks.
+  /// Returns the name of the default cluster for estimates of time; an empty name for CPU ranks.
   virtual llvm::StringRef getClusterName() const { return ""; }
   /// Returns the reason why the target has no kernel for an attention op or its gradient op.
   /// Returns nothing if there is a kernel.
@@ -52,7 +52,7 @@ void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &
 /// Returns the target that the options name, or null if it is not registered.
 std::shared_ptr<const TargetInfo> getTargetInfo(const CodegenOptions &options);
 
-/// Returns "--target=NAME: expected ..." if no such target is registered.
+/// Returns the error "--target=NAME: expected ..." if that target is not registered, or nothing.
 std::optional<std::string> findUnknownTarget(const StepOptions &options);
 
 /// Returns the cluster for estimated times: the value of --cluster, or else the target's default.

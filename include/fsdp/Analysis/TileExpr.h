@@ -10,7 +10,7 @@
 //   max(0, q0 - 255)
 //
 // Trees are simplified as they are built. Sums have distinct terms. A minimum or maximum drops an
-// operand that provably never decides the result. Every tree has the range of its values. A tree
+// operand that provably never decides the result. Every tree stores the range of its values. A tree
 // that could overflow is null, and so is every tree that contains it.
 //
 //===----------------------------------------------------------------------===//
@@ -50,7 +50,7 @@ public:
   TileExpr() = default;
   static TileExpr constant(int64_t value);
   static TileExpr symbol(Symbol symbol, IntegerRange range);
-  /// Returns the tree of a value of a region that depends on neither row nor column.
+  /// Returns the tree of a region's value that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
   /// Returns the tree of any other value of a region, of which only the range is known.
   static TileExpr opaque(Value value, IntegerRange range);
@@ -68,7 +68,8 @@ public:
   Symbol asSymbol() const;
   /// Returns the value of a scalar or an opaque tree.
   Value value() const;
-  /// Terms and offset of a sum, Σ factor · term + offset. Any other tree is a sum of one term.
+  /// Return the terms and offset of a sum Σ factor · term + offset. Other trees are sums of one
+  /// term.
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;
@@ -82,7 +83,7 @@ public:
 
   int64_t evaluate(const TileSymbols<int64_t> &symbols) const;
   Value emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbols) const;
-  /// Prints the tree. `tile` is the letter of the bounds of the tile: "q" prints q0 and q1.
+  /// Prints the tree. `tile` is the letter of the tile's bounds: "q" for q0 and q1.
   void print(raw_ostream &os, StringRef tile) const;
 
   friend TileExpr operator+(TileExpr a, TileExpr b);

@@ -23,15 +23,15 @@ struct TimelineEvent {
   /// Duration of a compute event, or of the started transfer if it is alone on its links.
   double seconds = 0;
   /// `collective` is the index of the transfer (a collective or a copy) of a start or a wait.
-  /// `channel` and `links` belong to a start. Transfers of one channel run one after another.
-  /// Channels with equal `links` share the links equally.
+  /// `channel` and `links` are set for a start only. Transfers of one channel run one after
+  /// another. Channels with equal `links` share the links equally.
   unsigned collective = 0, channel = 0, links = 0;
 };
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// By transfer: seconds for which its wait stalls, and times at which the transfer begins and
-  /// ends.
+  /// For each transfer: seconds for which its wait stalls, and times at which the transfer begins
+  /// and ends.
   llvm::SmallVector<double> exposed, begin, end;
   /// Time at which each event begins.
   llvm::SmallVector<double> moments;

@@ -23,8 +23,8 @@ SmallVector<Value> lowerToLinalg(GemmOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(AttentionOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 
-/// Clones the function in `region` at the builder's insertion point, with `arguments` for its
-/// leading arguments and `captures` for the others. Returns the yielded value.
+/// Clones the function in `region` at the builder's insertion point. Replaces its leading arguments
+/// by `arguments`, and its other arguments by `captures`. Returns the yielded value.
 Value inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures);
 
 } // namespace mlir::fsdp

@@ -41,10 +41,10 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
     /// Returns the number of ranks on axis `name`, or in a group of neighbours such as "shard:2".
     /// Returns 1 if there is no such axis.
     int64_t getAxisSize(::llvm::StringRef name);
-    /// Returns true if `name` is an axis, or groups of neighbours that divide one.
+    /// Returns true if `name` is an axis, or names groups of neighbours that divide an axis.
     bool hasAxis(::llvm::StringRef name);
-    /// Returns the name of the groups of `ranks` neighbours on `axis`, or `axis` if these are all
-    /// of its ranks.
+    /// Returns the name of the groups of `ranks` neighbours on `axis`, or `axis` if `ranks` is the
+    /// size of the axis.
     std::string getNeighbours(::llvm::StringRef axis, int64_t ranks);
     int64_t getNumRanks();
   }];
@@ -101,7 +101,7 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     ::llvm::SmallVector<::llvm::StringRef> getParameterAxes();
     ::llvm::SmallVector<::llvm::StringRef> getGradientAxes();
     ::llvm::SmallVector<::llvm::StringRef> getOptimizerAxes();
-    /// Returns the number of elements of one piece over `axes`.
+    /// Returns the number of elements of one piece of the flat buffer, split over `axes`.
     int64_t getPieceSize(::llvm::ArrayRef<::llvm::StringRef> axes, ::mlir::fsdp::MeshOp mesh);
     ::mlir::fsdp::ParamAttr getParam(unsigned index) {
       return ::llvm::cast<::mlir::fsdp::ParamAttr>(getParams()[index]);

@@ -155,7 +155,7 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let hasFolder = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of elements of one sample, `per_sample` or its default.
+    /// Returns `per_sample`, the number of elements of one sample, or its default.
     int64_t getElementsPerSample();
   }];
 }

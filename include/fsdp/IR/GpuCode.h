@@ -56,8 +56,8 @@ struct GpuGrid {
 struct GpuCode {
   std::string chip; ///< such as "sm_90a"; empty if the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
-  llvm::StringMap<GpuGrid> grids;       ///< launches, by the symbol of the phase
-  llvm::StringMap<GpuProduct> products; ///< library products, by the symbol of the phase
+  llvm::StringMap<GpuGrid> grids;       ///< launches, by symbol of their phase
+  llvm::StringMap<GpuProduct> products; ///< library products, by symbol of their phase
 
   bool isPresent() const { return !chip.empty(); }
 };

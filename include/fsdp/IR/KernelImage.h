@@ -20,8 +20,8 @@
 
 namespace mlir::fsdp {
 
-/// One pass over [0, extent) in chunks that begin at multiples of `tile`. All workers finish a
-/// phase before the next one begins.
+/// A phase of a kernel: one pass over [0, extent) in chunks that begin at multiples of `tile`. All
+/// workers finish a phase before the next one begins.
 struct PhaseInfo {
   std::string symbol;
   int64_t extent = 1;

@@ -16,7 +16,7 @@
 
 namespace mlir::fsdp {
 
-/// Function attributes: `kernelAttr` marks a kernel, `kindAttr` gives the kind of its dispatch.
+/// Function attributes: `kernelAttr` marks a kernel, `kindAttr` is the kind of its dispatch op.
 inline constexpr StringLiteral kernelAttr = "fsdp.kernel";
 inline constexpr StringLiteral kindAttr = "fsdp.kind";
 /// Attributes of an argument to which the kernel writes a result; the value is the index of the

@@ -26,8 +26,8 @@ struct RandomDraw {
   Type type;
 };
 
-/// Seed, step and sample, which select the random numbers. Each is an i64, or a vector if elements
-/// are vectors.
+/// Seed, step and sample, which select the random numbers. Each is an i64, or a vector of i64 to
+/// build vectors of elements.
 struct RandomPlace {
   Value seed, step, sample;
 };
@@ -43,7 +43,7 @@ int64_t getKeptBelow(double keep);
 /// Builds the four words, each an i64 below 2^32, of the block with index `block` in a sample.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
                                       const RandomPlace &place, Value block);
-/// Builds element `element` (i64) of a sample.
+/// Builds the random number with index `element` (i64) of a sample.
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);
 

@@ -20,14 +20,13 @@
 
 namespace mlir::fsdp {
 
-/// Attribute of a marker: of a function without a body, or of a `linalg.generic` that yields its
+/// Attribute of a marker, which is a function without a body, or a `linalg.generic` that yields its
 /// input.
 constexpr llvm::StringLiteral stopGradientAttr = "fsdp.stop_gradient";
 /// Attribute of the module or of a function with the number of markers that the exporter wrote.
 constexpr llvm::StringLiteral numStopGradientsAttr = "fsdp.num_stop_gradients";
 
-/// Returns the first value, from `value` on along the chain of inputs, that is not a result of
-/// fsdp.stop_gradient.
+/// Returns `value`, or the input of the chain of fsdp.stop_gradient ops that computes `value`.
 Value skipStopGradients(Value value);
 
 } // namespace mlir::fsdp

@@ -17,8 +17,8 @@ namespace mlir::fsdp {
 /// each op.
 struct ParseLimits {
   int64_t bytes = INT64_C(16) << 30;
-  /// Largest number of levels of brackets in the text, of regions, and of attributes and types. An
-  /// affine map may have 4 times as many operators.
+  /// Largest nesting depth of brackets in the text, of regions, and of attributes and types. An
+  /// affine map may have 4 times this number of operators.
   int64_t nesting = 256;
   int64_t ops = 1'000'000;
   /// CPU seconds of the parser; a file may take one second more for each MiB.
@@ -28,8 +28,8 @@ struct ParseLimits {
 };
 
 /// Opens a file or a pipe; "-" is standard input. The wait for a named pipe is limited
-/// (fsdpcommon/InputStream.h). Returns null and sets `why` if that fails, or if a pipe has more
-/// than `most` bytes.
+/// (fsdpcommon/InputStream.h). Returns null and sets `why` if `path` cannot be opened, or if a pipe
+/// has more than `most` bytes.
 std::unique_ptr<llvm::MemoryBuffer> openModel(StringRef path, uint64_t most, std::string &why);
 
 /// Reads the model in the file `path`, as text or bytecode. Returns null after an error. If this

@@ -45,27 +45,27 @@ enum class OptionKind { flag, integer, number, word, list };
 /// A condition without which an option has no effect.
 struct OptionCondition {
   std::function<bool(const StepOptions &)> isMet;
-  /// Text of the message after `--name` if the condition is not met; {name} stands for the value of
-  /// another option.
+  /// Text of the message after `--name` if the condition is not met; {OTHER} is replaced by the
+  /// value of the option OTHER.
   llvm::StringRef otherwise;
   bool holdsForFiles; ///< true if the message is also an error in a configuration file
 };
 
 struct OptionRow {
   llvm::StringRef name;
-  Stage stage;      ///< stage whose structure has the member
+  Stage stage;      ///< stage whose structure in Options.h has the option
   unsigned readers; ///< set of stages that read the option
   OptionGroup group;
   OptionLevel level;
   OptionKind kind;
   llvm::StringRef valueName, help;
-  llvm::ArrayRef<OptionWord> words = {}; ///< words of an enum
+  llvm::ArrayRef<OptionWord> words = {}; ///< words of the option's type if it is an enum
   /// Whether the option changes a plan, so that --what-if may set it.
   bool isPlan = true;
   /// Value that `--name` alone sets; nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
-  /// Functions that return what was expected of the value, or an empty string.
+  /// Functions that return the expected values if the value is wrong, else an empty string.
   std::vector<std::function<std::string(const StepOptions &)>> checks = {};
 
   std::function<std::optional<std::string>(StepOptions &, llvm::StringRef)> read = {};
@@ -91,8 +91,8 @@ llvm::ArrayRef<OptionRow> getOptionRows();
 /// Returns the row with this name, or null.
 const OptionRow *findOption(llvm::StringRef name);
 
-/// Sets the option `name` from text that `origin` gave. Returns an error "--name=text: expected
-/// ...", or nothing.
+/// Sets the option `name` to the value in `text`, which comes from `origin`. Returns an error
+/// "--name=text: expected ...", or nothing.
 std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
                                      llvm::StringRef text, OptionOrigin origin);
 

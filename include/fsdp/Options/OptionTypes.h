@@ -37,8 +37,8 @@ struct Bytes {
 };
 
 /// Number of gathers or copies that start before the wait for an earlier gather or copy. -1 allows
-/// as many as hide the transfers. As text: auto or N for all three numbers, or some of
-/// forward=N,backward=N,copy=N.
+/// as many as are needed to hide the transfers. As text: auto or N for all three numbers, or some
+/// of forward=N,backward=N,copy=N.
 struct Prefetch {
   int64_t forward = -1, backward = -1, copy = -1;
 };
@@ -50,7 +50,7 @@ struct Reshard {
   int64_t within = 0;
 };
 
-/// Kinds of buffers in host memory. As text: none, or words joined by +.
+/// Kinds of buffers that are kept in host memory. As text: none, or words joined by +.
 struct OffloadKinds {
   bool parameters = false, gradients = false, optimizer = false, activations = false;
   /// Whether the optimizer state is in a file, from which it is copied to the host for the update.
@@ -83,7 +83,7 @@ std::optional<std::string> readWord(llvm::StringRef text, llvm::ArrayRef<OptionW
 llvm::StringRef printWord(int index, llvm::ArrayRef<OptionWord> words);
 
 /// Read `text` into `value`. Return an error ("expected auto, always or never"), or nothing.
-/// Reading a list appends one element.
+/// If `value` is a list, append one element to it.
 std::optional<std::string> readValue(llvm::StringRef text, bool &value);
 std::optional<std::string> readValue(llvm::StringRef text, int64_t &value);
 std::optional<std::string> readValue(llvm::StringRef text, double &value);

@@ -19,43 +19,43 @@ namespace mlir::fsdp {
 
 #define MEMBER(type, member, name, init, ...) type member = init;
 
-/// Options of Import, from foreign MLIR to the model contract.
+/// Options of Import, which converts foreign MLIR to the model contract.
 struct ImportOptions {
 #define FSDP_IMPORT_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Shard, from the model to its sharded forward.
+/// Options of Shard, which converts the model to a sharded forward.
 struct ShardOptions {
 #define FSDP_SHARD_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Differentiate, from the forward to forward and backward.
+/// Options of Differentiate, which adds the backward to the forward.
 struct DifferentiateOptions {
 #define FSDP_DIFFERENTIATE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Update, from gradients to the update of the state.
+/// Options of Update, which adds the update of the state with the gradients.
 struct UpdateOptions {
 #define FSDP_UPDATE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Fuse, from computation to dispatches.
+/// Options of Fuse, which groups the computation into dispatches.
 struct FuseOptions {
 #define FSDP_FUSE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Plan, from dispatches to programs over packed arenas.
+/// Options of Plan, which converts dispatches to programs over packed arenas.
 struct PlanOptions {
 #define FSDP_PLAN_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Codegen, from kernels to machine code. Other stages also query the target
+/// Options of Codegen, which compiles kernels to machine code. Other stages also query the target
 /// (Analysis/TargetInfo.h).
 struct CodegenOptions {
 #define FSDP_CODEGEN_OPTION MEMBER
@@ -64,7 +64,7 @@ struct CodegenOptions {
   bool isForCpu() const { return target == "cpu" || target == "reference"; }
 };
 
-/// Options of Package, from plan and code to a file.
+/// Options of Package, which writes plan and code to a file.
 struct PackageOptions {
 #define FSDP_PACKAGE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -74,15 +74,14 @@ struct PackageOptions {
 struct DriverOptions {
 #define FSDP_DRIVER_OPTION MEMBER
 #include "fsdp/Options/Options.def"
-  std::string input = "-"; ///< file of the model, named in the artifact
-  std::string compiler;    ///< name and version of the compiler, named in the artifact
+  std::string input = "-"; ///< path of the model, which the artifact records
+  std::string compiler;    ///< name and version of the compiler, which the artifact records
 };
 #undef MEMBER
 
 /// Source of the value of an option.
 enum class OptionOrigin { Default, File, CommandLine };
 
-/// All options of a step.
 struct StepOptions {
   ImportOptions import;
   ShardOptions shard;

@@ -30,13 +30,13 @@ struct ArtifactPieces {
 };
 
 /// Returns the bytes of the .fsdp file (common/include/fsdprt/artifact_header.h) of a planned
-/// module with workspace (fsdp-add-workspace). Equal modules and images give equal bytes.
+/// module, after fsdp-add-workspace. Equal modules and images give equal bytes.
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &kernels,
                                         const StepOptions &options);
 
 /// Write a file atomically: write a temporary file in its directory, then rename it. On an error,
 /// leave no new file and keep an existing file. Write directly to a path that is no regular file
-/// (/dev/stdout). The path - means stdout.
+/// (/dev/stdout). If the path is "-", write to stdout.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 

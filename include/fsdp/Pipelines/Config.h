@@ -57,8 +57,8 @@ using ConfigReport =
 std::optional<Config> readConfig(llvm::StringRef path, ConfigReport report);
 
 /// Compares the facts of the file with `ranks` and with the `batch` of the model (0 if the model
-/// has none). Also compares `accumulation` with the file, or sets it if it is 0. Returns false
-/// after an error.
+/// has none). Also compares `accumulation` (micro-batches per step) with the file, or sets it from
+/// the file if it is 0. Returns false after an error.
 bool checkBatch(const Config &config, int64_t ranks, int64_t batch, int64_t &accumulation,
                 ConfigReport report);
 

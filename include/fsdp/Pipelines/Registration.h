@@ -12,7 +12,6 @@ class DialectRegistry;
 namespace fsdp {
 /// Registers the fsdp dialect, every upstream dialect and their extensions.
 void registerDialects(DialectRegistry &registry);
-/// Registers all passes and pipelines of the project.
 void registerPasses();
 } // namespace fsdp
 } // namespace mlir

@@ -17,9 +17,9 @@ void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
                       ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes);
 
 /// Writes memory, communication, schedule and units of a planned module as tables or as JSON. The
-/// workspace is known only after Codegen. `accumulation` holds the ways to accumulate gradients
-/// over micro-batches, if there are several. `dtypes` holds the rows of measureDtypes() after
-/// Update.
+/// workspace of kernels is known only after Codegen. `accumulation` holds the ways to accumulate
+/// gradients over micro-batches, if there are several. `dtypes` holds the rows of measureDtypes()
+/// after Update.
 void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
              ArrayRef<DtypeRow> dtypes = {});
 

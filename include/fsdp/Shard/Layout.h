@@ -22,9 +22,9 @@ namespace fsdp {
 constexpr int64_t kOffsetAlignment = 32;
 /// Returns the alignment of parameter offsets, in elements of `bytes` bytes.
 constexpr int64_t getOffsetAlignment(int64_t bytes) { return bytes == 1 ? 64 : kOffsetAlignment; }
-/// Alignment of shard sizes in elements.
+/// Alignment, in elements, of the shard size of a unit.
 constexpr int64_t kShardAlignment = 64;
-/// Alignment of shard sizes in units of more than `kLargeUnit` elements.
+/// Alignment, in elements, of the shard size of a unit of more than `kLargeUnit` elements.
 constexpr int64_t kLargeShardAlignment = 1024;
 constexpr int64_t kLargeUnit = 64 * 1024;
 /// Greatest size of a unit in elements, so that offsets in bytes fit an int64_t.

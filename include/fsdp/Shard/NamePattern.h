@@ -46,7 +46,7 @@ FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patt
                                        StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns "; names look like 'a' and 'b'", for the error about a pattern that matches nothing.
+/// Returns text such as "; names look like 'a' and 'b'" for an error about a pattern without match.
 std::string describeNames(ArrayRef<StringRef> names);
 
 } // namespace fsdp

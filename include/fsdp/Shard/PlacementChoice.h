@@ -37,7 +37,7 @@ struct PlacementTexts {
 struct PlacementChoice {
   MeshSpec mesh;
   const Strategy *strategy;
-  bool gathersAgain = true; ///< the backward gathers parameters again
+  bool gathersAgain = true; ///< whether the backward gathers again
   int64_t within = 0;       ///< ranks per group in which the backward gathers; 0 for all
   ReshardRoot root = ReshardRoot::Backward;
   ParamStorage storage = ParamStorage::Master;

@@ -17,12 +17,12 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Unit that the IR gives (`fsdp.unit = "name"`); nothing if the policy decides.
+  /// Name of the unit from the attribute `fsdp.unit`; nothing if the policy chooses the unit.
   std::optional<StringRef> unit = std::nullopt;
 };
 
 /// Finds layers by the numbers in names. Returns for each parameter the prefix of its name that
-/// names its layer; empty for the root unit.
+/// names its layer; an empty prefix for the root unit.
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
 /// Returns the layers of parameters by prefix patterns such as `h.*` or
@@ -55,8 +55,8 @@ constexpr int64_t kDefaultMinNumParams = 100'000'000;
 /// Reports options that contradict one another, and unknown policies.
 LogicalResult checkWrapOptions(const WrapOptions &options, Location loc);
 
-/// Returns for each parameter the name of its unit; empty for the root (ChooseUnits.cpp). The
-/// context of `loc` owns the names. If `gathers` is set, warns if the whole model is one unit.
+/// Returns for each parameter the name of its unit; an empty name for the root (ChooseUnits.cpp).
+/// The context of `loc` owns the names. If `gathers` is set, warns if the whole model is one unit.
 FailureOr<SmallVector<StringRef>>
 chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options, bool gathers, Location loc);
 

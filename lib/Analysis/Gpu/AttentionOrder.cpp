@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Schedules each candidate, and chooses the one with the earliest end. Candidates come in the order
-// of preference: sections before pairs, fewer parts before more. A later candidate replaces an
-// earlier one only if it is faster by more than `leastGain`. Parts cost memory, so more parts are
-// considered only while the best efficiency is below `goodEfficiency`.
+// Schedules each candidate order of blocks, and chooses the order with the earliest end. Preferred
+// candidates come first: sections before pairs, fewer parts of the query heads before more. A later
+// candidate replaces an earlier one only if it is faster by more than `leastGain`. Parts cost
+// memory, so more parts are considered only while the best efficiency is below `goodEfficiency`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,10 +119,10 @@ private:
   BlockScheduler scheduler;
   /// Whether additions are modelled.
   bool adds;
-  /// By block of keys and block of queries: number of later blocks of keys that visit this block of
-  /// queries.
+  /// For each block of keys and block of queries: number of later blocks of keys that visit this
+  /// block of queries.
   std::vector<int64_t> later;
-  std::vector<int64_t> visitors; ///< by block of queries: number of blocks of keys that visit it
+  std::vector<int64_t> visitors; ///< for each block of queries: number of its blocks of keys
   std::vector<BlockStep> steps;  ///< steps of the current block of threads
 };
 } // namespace

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows the batch through indexing maps, views, slices and elementwise ops. Other ops, and
-// operands that disagree, give `Unknown`.
+// Follows the batch through indexing maps, views, slices and elementwise ops. For other ops, and
+// for operands with different places of the batch, the place is `Unknown`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -153,7 +153,7 @@ BatchPlace BatchPlaces::ofSlice(tensor::ExtractSliceOp op) const {
 
 BatchPlace BatchPlaces::compute(OpResult result) const {
   Operation *op = result.getOwner();
-  // Returns `place` if `keeps` is true for the dimension of the batch.
+  // Returns `place` if `keeps` is true for the batch's dimension, else `Unknown`.
   auto keeping = [](BatchPlace place, auto keeps) {
     return place.kind != BatchPlace::Inside || keeps(place.dim) ? place : BatchPlace::unknown();
   };

@@ -10,12 +10,13 @@
 //     --buffer=142=causal ->  linalg.generic { linalg.index 1 <= linalg.index 0 }
 //
 //  1. Find the targets. A NAME is a resource key, a location or a batch name. An INDEX is a
-//     position. If several values have that position, the target is the constant without content,
-//     else the argument, else the other table.
+//     position. If several values have that position, the target is the first of: a constant
+//     without content, an argument, another table.
 //  2. Build the contents. `causal` is a comparison of loop indices, not a table, so that it can be
 //     fused. The uses of the buffer determine its values. As the condition of a select, the buffer
-//     is true on and below the diagonal, or above it if the select masks scores there. If added to
-//     scores, the buffer is 0 and -inf; else 1 and 0.
+//     is true on and below the diagonal, or above it if the select masks scores there. A buffer
+//     that is added to scores is 0 on and below the diagonal, and -inf above it. Any other buffer
+//     is 1 and 0 in these places.
 //  3. Also replace causal boolean tables whose values are in the file by a comparison of indices.
 //  4. Report an error that suggests a --buffer option for an integer constant without content, and
 //     for an unmarked boolean argument.
@@ -123,7 +124,7 @@ static bool isMaskedScore(Value value) {
   return false;
 }
 
-/// Returns the form that the uses of a mask expect. Follows views, copies and logical not.
+/// Returns the form of a causal mask that its uses require. Follows views, copies and logical not.
 /// `flipped` is true after an odd number of negations.
 static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned depth = 0) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(buffer.getType()));
@@ -202,8 +203,8 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
   return success();
 }
 
-/// Reports arguments that are marked as buffers (`train.buffer`) or boolean (masks), except marked
-/// batch inputs and parameters.
+/// Reports arguments that are marked as buffers (`train.buffer`) or have boolean elements (masks),
+/// except marked batch inputs and parameters.
 LogicalResult BindBuffersPass::checkArguments() {
   for (BlockArgument arg : func.getArguments()) {
     bool marked = llvm::any_of(
@@ -285,7 +286,7 @@ void BindBuffersPass::runOnOperation() {
   func = getEntry(getOperation());
   if (!func)
     return;
-  // Drop the tables of another module.
+  // Drop the tables of the previous module.
   tables.clear();
   func.walk([&](Operation *op) {
     if (isTable(op))

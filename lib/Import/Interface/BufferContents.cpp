@@ -127,7 +127,7 @@ FailureOr<Value> fsdp::buildFromFile(OpBuilder &b, Location loc, RankedTensorTyp
     return emitError(loc) << "--buffer: '" << path << "' expected " << type.getNumElements() * width
                           << " bytes for " << type << ", found " << bytes->size();
   DenseElementsAttr value;
-  // The file has one byte per i1 element.
+  // The file has one byte for each i1 element.
   if (element.isInteger(1)) {
     SmallVector<bool> bits(llvm::map_range(*bytes, [](char c) { return c != 0; }));
     value = DenseElementsAttr::get(type, ArrayRef<bool>(bits));

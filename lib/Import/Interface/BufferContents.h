@@ -22,7 +22,6 @@ enum class CausalForm {
 /// Builds a generic that computes a causal buffer from its last two loop indices.
 Value buildCausal(OpBuilder &b, Location loc, RankedTensorType type, CausalForm form);
 
-/// Builds a splat constant of 0 or 1.
 Value buildSplat(OpBuilder &b, Location loc, RankedTensorType type, int64_t value);
 
 /// Builds a constant from a file: an `.npy` of the type's shape and element type, or raw

@@ -12,7 +12,7 @@
 //   attribute, type   depth of each once (they are unique), after the depths of their elements
 //   affine map, set   depth of each expression once, likewise
 //
-// The time is linear in the text, and in the number of ops and of unique attributes.
+// The time is linear in the size of the text, and in the number of ops and of unique attributes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -128,17 +128,17 @@ struct Unique {
   Unique(AffineExpr expr) : kind(Kind::expression), pointer(expr.getAsOpaquePointer()) {}
 };
 
-/// Computes how deep unique objects refer to one another. Visits each object once, on a stack of
-/// its own.
+/// Computes the depth of unique objects: 1 + the largest depth of the objects that an object
+/// contains. Visits each object once, on an explicit stack.
 class Depths {
 public:
   /// Returns 1 for an object that refers to no other.
   int64_t of(Unique object);
 
-  /// Greatest depth of the expressions in the maps and sets seen so far.
+  /// Returns the greatest depth of expressions in the maps and sets that of() has visited.
   int64_t deepestExpression() {
     int64_t deepest = 0;
-    // of() does not add expressions, since attributes are not elements of them.
+    // Expressions contain no attributes, so this call of of() adds no expressions.
     for (AffineExpr expr : expressions)
       deepest = std::max(deepest, of(expr));
     expressions.clear();
@@ -154,7 +154,7 @@ private:
   };
   SmallVector<Entry> stack;
   llvm::DenseMap<const void *, int64_t> depths; ///< 0 while the object is on the stack
-  SmallVector<AffineExpr> expressions;          ///< expressions of maps and sets, not measured yet
+  SmallVector<AffineExpr> expressions;          ///< unmeasured expressions of maps and sets
 };
 } // namespace
 
@@ -203,7 +203,7 @@ int64_t Depths::of(Unique object) {
           stack.push_back({element, false});
       continue;
     }
-    // A type that contains itself has depth 0 here.
+    // An element that is still on the stack (a type may contain itself) counts as depth 0.
     int64_t deepest = 0;
     for (Unique element : elements)
       deepest = std::max(deepest, depths.lookup(element.pointer));
@@ -213,7 +213,7 @@ int64_t Depths::of(Unique object) {
   return depths.lookup(object.pointer);
 }
 
-/// Returns the ops of a module, each before the ops in its regions, and the depth of its regions.
+/// Returns the ops of a module, each before the ops in its regions, with their nesting depths.
 /// Stops after `most` ops.
 static SmallVector<std::pair<Operation *, int64_t>> listOps(ModuleOp module, int64_t most) {
   SmallVector<std::pair<Operation *, int64_t>> ops = {{module, 0}};

@@ -17,7 +17,6 @@
 
 namespace mlir::fsdp {
 
-/// Returns whether `type` is a ranked tensor of floats.
 bool isFloatTensor(Type type);
 
 /// Returns the arguments that are guessed to be parameters: the float tensors before the first

@@ -54,7 +54,7 @@ using namespace mlir::fsdp;
 static constexpr int64_t maxConstantBytes = 1 << 20;
 
 namespace {
-/// The copies of one constant.
+/// All copies of one constant, which become one parameter.
 struct Table {
   SmallVector<Operation *> ops;
   std::string name;                ///< name in the location, else the resource key; may be empty
@@ -344,7 +344,7 @@ void LiftParametersPass::setModuleAttributes() {
 
 void LiftParametersPass::runOnOperation() {
   func = getEntry(getOperation());
-  // Drop the state from another module.
+  // Drop the state of the previous module.
   isMarked = guesses = false;
   guess = {};
   numMarked = numTables = 0;

@@ -37,7 +37,7 @@ private:
   LogicalResult checkNames();
 
   func::FuncOp func;
-  llvm::DenseMap<unsigned, StringRef> marked; ///< option that named an argument, by argument number
+  llvm::DenseMap<unsigned, StringRef> marked; ///< by argument number: option that names it
 };
 } // namespace
 

@@ -10,9 +10,9 @@
 //   the second of two integer inputs of equal shape       "targets"
 //
 // For other inputs, the types do not determine names: an integer mask has the type of labels. The
-// pass then reports an error that lists the inputs without a name. It keeps existing names and
-// drops arguments that are not read. It reports each guess as a remark, or as a warning if no
-// lookup reads the input.
+// pass then reports an error that lists the inputs without a name. The pass keeps existing names
+// and drops arguments that are not read. It reports each guessed name as a remark, or as a warning
+// if no lookup reads the input.
 //
 //===----------------------------------------------------------------------===//
 

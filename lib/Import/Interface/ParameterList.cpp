@@ -51,7 +51,7 @@ static FailureOr<ParameterItem> parseItem(StringRef text, Location loc) {
 namespace {
 using Kind = JsonValue::Kind;
 
-/// Reads the sidecar. Errors are located in the file.
+/// Reads the sidecar. Emits errors at their position in the file.
 class SidecarReader {
 public:
   SidecarReader(StringRef file, Location loc) : file(file), loc(loc) {}

@@ -48,10 +48,10 @@ struct ParameterList {
   /// the file.
   static FailureOr<ParameterList> parse(StringRef params, StringRef file, Location loc);
 
-  /// Returns whether `--params` lists the argument `name` at `position`. Marks the items as used.
+  /// Returns whether `--params` lists argument `name` at `position`. Marks matching items as used.
   bool lists(int64_t position, StringRef name);
 
-  /// Returns whether a pattern of `--params` matches `name`. Marks the items as used.
+  /// Returns whether a pattern of `--params` matches `name`. Marks the matching items as used.
   bool listsName(StringRef name);
 
   /// Returns the entry of `--params-file` for an argument or constant and marks it as used; null if

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Models come from exporters of other versions of MLIR, with dialects that are not linked here.
-// After the parser's own error, a second one explains the probable cause.
+// After the parser's own error, a second error explains the probable cause.
 //
 // 1. Check the limits of the text (CheckLimits.cpp).
 // 2. Parse it. If the parser crashes, an error names the file (ParserGuard).

@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// Discardable attribute with the position of an argument or constant. Import finally removes it.
+/// Discardable attribute for the position of an argument or constant. fsdp-name-batch removes it.
 inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 
 /// Discardable attribute of constants for which --buffer says `keep` or gives a file.

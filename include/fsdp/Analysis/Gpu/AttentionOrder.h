@@ -18,38 +18,39 @@
 
 namespace mlir::fsdp {
 
-/// Blocks of keys that a block of queries visits, or the reverse, in ascending order.
+/// Blocks of keys that a block of queries visits, or blocks of queries that a block of keys visits,
+/// in ascending order.
 struct BlockVisits {
   SmallVector<int64_t> blocks;
   int64_t free = 0; ///< number of visited blocks without masked elements
 };
 
 /// Returns the visits of each block of `size` queries (or keys); there are `extent` queries (or
-/// keys). `ranges` are in blocks of keys (or queries). If a bound depends on data, assumes its
-/// extreme and counts no block as free. If a bound depends on batch or head, assumes batch 0 and
-/// head 0.
+/// keys). `ranges` are in blocks of keys (or queries). If a bound of a range depends on data,
+/// assumes the widest range and counts none of its blocks in `free`. If a bound depends on batch or
+/// head, assumes batch 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 //===----------------------------------------------------------------------===//
-// Forward pass, by blocks of threads that run through the launch
+// Forward pass: each block of threads processes several tiles of queries
 //===----------------------------------------------------------------------===//
 
 /// Schedules a launch of the forward kernel. `cycles[i]` is the duration of a tile of row block i.
 BlockScheduler scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles, int64_t slots);
 
-/// Returns the order with the earliest end. Its sections have at most `mostTogether` heads, in
-/// whole groups of `group` heads that share keys. If all tiles take equal time, a section is one
-/// group.
+/// Returns the order with the earliest end. Each section of the order has at most `mostTogether`
+/// heads, in whole groups of `group` heads that share keys. If all tiles take equal time, a section
+/// is one group.
 QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_t mostTogether,
                             ArrayRef<double> cycles);
 
 //===----------------------------------------------------------------------===//
-// Backward pass, by blocks of keys that add to the gradients of queries
+// Backward pass: blocks of threads process keys and add to the gradients of queries
 //===----------------------------------------------------------------------===//
 
 /// Work of the blocks of keys of one kv head.
 struct KeyWork {
-  std::vector<BlockVisits> visits; ///< by block of keys: the blocks of queries that it visits
+  std::vector<BlockVisits> visits; ///< for each block of keys, its blocks of queries
   int64_t queryBlocks = 1, group = 1;
   double maskedCycles = 0, freeCycles = 0; ///< cycles per visited block of queries
   double blockCycles = 0;                  ///< cycles per block of keys, without its visits
@@ -58,13 +59,13 @@ struct KeyWork {
   double addCycles = 0;  ///< cycles of one addition
 };
 
-/// Schedules a launch. Leaves additions out if there are more than 2^22. Returns nothing if a block
-/// of threads would wait for a later block.
+/// Schedules a launch. Does not model additions if there are more than 2^22 of them. Returns
+/// nothing if a block of threads would wait for a later block.
 std::optional<BlockScheduler> scheduleKeys(const KeyOrder &order, const KeyWork &work,
                                            int64_t slots);
 
-/// Returns the order with the earliest end. Considers single blocks and pairs, `together` for at
-/// most `mostTogether` heads, and each number of equal parts. If no block adds to the gradients of
+/// Returns the order with the earliest end. Considers single blocks and pairs, each with `together`
+/// = 1 and up to `mostTogether`, and all numbers of parts. If no block adds to the gradients of
 /// queries, considers only single blocks, in descending and ascending order.
 KeyOrder chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWork &work, int64_t slots);
 

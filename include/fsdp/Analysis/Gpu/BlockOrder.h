@@ -31,19 +31,19 @@ namespace mlir::fsdp {
 // List scheduling
 //===----------------------------------------------------------------------===//
 
-/// A step of a block of threads. The step may add to a sum in memory. The steps that add to a sum
-/// do so in a fixed order.
+/// A step of a block of threads. The step may add to a sum in memory. Steps that add to the same
+/// sum add in a fixed order.
 struct BlockStep {
   double cycles = 0;  ///< cycles of the step without waits
   int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to none
-  int64_t before = 0; ///< number of the steps that add to that sum before this one
+  int64_t before = 0; ///< number of steps that add to that sum before this step
 };
 
 /// Schedules the blocks of a launch in the order of their numbers.
 class BlockScheduler {
 public:
-  /// `slots` blocks run at a time. An addition to a sum ends `addCycles` after its step; the next
-  /// step of the block runs meanwhile.
+  /// `slots` blocks run at a time. An addition to a sum ends `addCycles` after its step has ended;
+  /// the block's next step runs meanwhile.
   explicit BlockScheduler(int64_t slots, double addCycles = 0);
 
   /// Schedules the next block. Returns false if one of its steps waits for a step of a later
@@ -53,9 +53,9 @@ public:
   void add(double cycles) { (void)add(BlockStep{cycles}); }
 
   double end() const { return last; }   ///< cycles until the last block has ended
-  double busy() const { return work; }  ///< cycles of all blocks, each alone
+  double busy() const { return work; }  ///< sum of the cycles of all blocks without waits
   double waits() const { return idle; } ///< cycles for which blocks wait for others
-  /// Returns the cycles of an equal distribution over all slots as a fraction of end().
+  /// Returns busy() / (slots · end()), which is 1 if all slots are busy until the end.
   double efficiency() const;
 
 private:
@@ -74,7 +74,7 @@ private:
 // Orders of blocks
 //===----------------------------------------------------------------------===//
 
-/// Arithmetic on integers, with the names of CodeBuilder.
+/// Arithmetic on integers, with the method names of CodeBuilder.
 struct Integers {
   int64_t i32(int64_t value) const { return value; }
   int64_t add(int64_t a, int64_t b) const { return a + b; }
@@ -92,16 +92,16 @@ struct Integers {
 /// blocks of threads, and each of them processes one tile per round.
 ///
 ///   sections  The launch processes sections of `together` heads in turn. Each section begins with
-///             the tiles of its heads' last rows, which see the most keys under a causal mask. All
-///             rounds with an odd number traverse the blocks backwards.
-///   pairs     In two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
-///             block j of head 2i + 1. Under a causal mask all pairs have equal work.
+///             the tiles of its heads' last rows, which visit the most keys under a causal mask. In
+///             odd rounds, the blocks of threads get the tiles in descending order.
+///   pairs     In two consecutive rounds, a block processes row block rowBlocks - 1 - j of head 2i
+///             and row block j of head 2i + 1. Under a causal mask all pairs have equal work.
 struct QueryOrder {
   int64_t heads = 1;     ///< heads of all batches; query heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< row blocks of a head
   int64_t blocks = 1;    ///< blocks of threads, at most one per tile
   int64_t together = 1;  ///< heads of a section; divides `heads`
-  bool pairs = false;    ///< requires an even number of heads
+  bool pairs = false;    ///< whether `pairs` replaces `sections`; `heads` must be even
 
   template <typename T>
   struct Tile {
@@ -145,20 +145,21 @@ struct QueryOrder {
 /// with one of `parts` equal parts of these query heads:
 ///
 ///   single    the blocks of keys of a head, in descending order
-///   pairs     block c of a pair of heads first processes block of keys n - 1 - c of one head, then
-///             block c of the other head. Under a causal mask all pairs have equal work.
+///   pairs     block c of a pair of heads first processes block of keys keyBlocks - 1 - c of one
+///             head, then block of keys c of the other head. Under a causal mask all pairs have
+///             equal work.
 ///
 /// Blocks of keys add to a block of queries in the order of their blocks of threads. The second
 /// block of keys of a pair visits the queries in descending order. Under a causal mask, each block
 /// of keys therefore begins with queries to which its predecessor has just added, and no block
-/// waits for a later one. Without a mask, all blocks of a head begin with the same queries, so each
-/// waits for all its predecessors. The blocks of `together` heads (or pairs) alternate, so that
-/// fewer blocks of a head begin at once. If nothing is added to the gradients of queries, single
-/// blocks may come in ascending order.
+/// waits for a later block. Without a mask, all blocks of a head begin with the same queries, so
+/// each block waits for all its predecessors. The blocks of `together` heads (or pairs of heads)
+/// alternate, so that fewer blocks of one head begin at the same time. If nothing is added to the
+/// gradients of queries, single blocks may come in ascending order.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< kv heads of all batches
   int64_t keyBlocks = 1; ///< blocks of keys of a head
-  int64_t parts = 1;     ///< parts of the query heads of a kv head
+  int64_t parts = 1;     ///< equal parts of the query heads of a kv head
   bool pairs = false;
   int64_t together = 1;  ///< divides units()
   bool reversed = false; ///< single blocks in ascending order
@@ -168,7 +169,7 @@ struct KeyOrder {
     T part, kvHead, keyBlock;
   };
 
-  /// Returns the number of heads, or of pairs. In an odd number of heads, the first has no partner.
+  /// Returns the number of kv heads, or of their pairs. If `kvHeads` is odd, head 0 has no partner.
   int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
@@ -181,7 +182,7 @@ struct KeyOrder {
     return m.select(m.isEqual(unitOf(m, block), 0), m.i32(1), m.i32(2));
   }
 
-  /// Returns the part, kv head and block of keys of turn 0 or 1 of `block`.
+  /// Returns the part, kv head and block of keys that `block` processes in `turn` (0 or 1).
   template <typename Math, typename T>
   Place<T> placeAt(Math &m, T block, T turn) const {
     T part = m.div(block, units() * keyBlocks), unit = unitOf(m, block),

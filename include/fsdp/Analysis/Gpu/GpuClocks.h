@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the model that chooses plans for GPUs and predicts the time of steps. A step of a kernel
-// keeps each unit of its multiprocessor busy for some clocks. The step takes at least as long as
-// its busiest unit. No number is fitted to a measured kernel (docs/explanation/gpu-model.md).
+// Models the duration of the steps of a GPU kernel, for the choice of the order of its blocks. A
+// step keeps each unit of its multiprocessor busy for some clocks, and takes at least as long as
+// its busiest unit. No number is fitted to a measured kernel (docs/explanation/gpu-kernels.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,6 @@ struct GpuClocks {
   double special = 0; ///< units of exponentials and other special functions
   double shared = 0;  ///< shared memory
 
-  /// Returns the clocks of the busiest unit.
   double longest() const;
   GpuClocks &operator+=(const GpuClocks &other);
   friend GpuClocks operator*(const GpuClocks &clocks, double times) {
@@ -39,9 +38,9 @@ struct GpuRates {
   double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
-  double lanes = 128;   ///< lanes of instructions that are issued
+  double lanes = 128;   ///< lanes of issued instructions: 32 for each warp
   double special = 16;  ///< results of special functions
-  double shared = 128;  ///< bytes of shared memory
+  double shared = 128;  ///< bytes from or to shared memory
   double global = 64;   ///< bytes from or to the L2 cache
 
   /// Returns the rates of a chip, such as "sm_90a".
@@ -50,7 +49,7 @@ struct GpuRates {
 
 /// Latencies, in clocks, that no other work of a step or block hides.
 struct GpuLatencies {
-  static constexpr double barrier = 40;    ///< threads of a block meet at a barrier
+  static constexpr double barrier = 40;    ///< a barrier of all threads of a block
   static constexpr double global = 1000;   ///< a read of global memory that no other work hides
   static constexpr double addition = 1500; ///< an addition to global memory that others wait for
 };
