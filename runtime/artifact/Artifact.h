@@ -51,7 +51,7 @@ public:
   bool hasCode() const {
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
-  /// Returns the phases of kernel i. The artifact must have code for a CPU.
+  /// Returns the functions of the phases of kernel i. The artifact must have code for a CPU.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
   /// Returns null if the artifact is for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Queries features of the processor by CPUID and XGETBV. Their names are those of /proc/cpuinfo.
+// Queries features of the processor by CPUID and XGETBV. Features have the names in /proc/cpuinfo.
 //
 //===----------------------------------------------------------------------===//
 

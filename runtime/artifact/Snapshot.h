@@ -34,7 +34,7 @@ struct SnapshotRange {
 SnapshotRange verifySnapshot(const std::string &file, const fb::Manifest &manifest, Rules rules,
                              WorkLimit &work);
 
-/// Returns the bytes of all copies of a verified artifact, or 0 without the program.
+/// Returns the size in bytes of all copies, or 0 if a verified artifact has no program 'snapshot'.
 uint64_t snapshotBytes(const fb::Manifest &manifest);
 
 /// Returns the offset of the copy of state `index`, which must exist. `program` is the program

@@ -24,7 +24,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of the buffer
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of the buffer `chunk`
 
 AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
   switch (transferKind) {

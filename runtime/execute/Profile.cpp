@@ -76,7 +76,7 @@ static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruc
 }
 
 std::vector<fsdprt_profile_entry> Profile::entries() const {
-  std::map<uint32_t, const Instruction *> started; // by the id of the transfer
+  std::map<uint32_t, const Instruction *> started; // keys are ids of transfers
   std::map<Key, fsdprt_profile_entry> sums;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction &instruction = instructions[i], *counted = &instruction;

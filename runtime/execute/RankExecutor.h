@@ -34,11 +34,10 @@ public:
   /// Returns the file of offloaded states, or null.
   const RankFile *getFile() const { return file.get(); }
 
-  /// Starts the threads that programs need: one if there are collectives on channels, and one for
-  /// the file of offloaded states if there are copies on channels. `copies` is the number of the
-  /// latter.
+  /// Starts a thread for collectives on channels if `hasChannels` is true, and a thread for copies
+  /// on channels from and to the rank's file. `copies` is the number of all copies on channels.
   void addTransferWorkers(bool hasChannels, uint32_t copies);
-  /// Ends the transfer threads. The arena must not be freed before.
+  /// Ends the transfer threads. The arena must be freed after this call.
   void stop();
 
   //===- Memory, only while no program runs ---------------------------------===//

@@ -188,7 +188,7 @@ void RankGroup::serve(uint32_t rank) {
                                  std::strcmp(currentName, "step") == 0});
       (this->*job)(executor(rank));
     } catch (const Abandoned &) {
-      // Another rank reports the reason. That rank may be in another process.
+      // Another rank, which may be in another process, reports why the run failed.
       if (localRanks() < ranks())
         error = communicator->abandoned();
     } catch (const Error &reason) {

@@ -35,7 +35,7 @@ public:
   /// connects it. Throws Error.
   RankGroup(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator,
             const fb::Layout &layout, bool reference, const RankGroupOptions &options);
-  /// Must not be called if hasHung() is true, because the threads of the group still use it.
+  /// A group must not be destroyed if hasHung() is true, because its threads still use it.
   ~RankGroup();
   RankGroup(const RankGroup &) = delete;
   RankGroup &operator=(const RankGroup &) = delete;
@@ -57,7 +57,7 @@ public:
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns true if the results of checked lookups are valid: all kernels run.
+  /// Returns true if all kernels run, so that the results of checked lookups are valid.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;
