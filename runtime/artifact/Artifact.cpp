@@ -6,7 +6,7 @@
 //
 //  1. Check the header: magic number, version, sizes, and the ranges of sections.
 //  2. Read the whole file into memory that is aligned to 64 bytes, and check the hash.
-//  3. Check the manifest by the verifier of FlatBuffers, and then by the rules (V1) to (V24).
+//  3. Check the manifest by the verifier of FlatBuffers, and then by the rules in Verify*.cpp.
 //  4. Load the image (Image.cpp), and find the function of each phase. If there is no image,
 //     programs can be read but not run.
 //

@@ -123,7 +123,7 @@ private:
   uint64_t lowest = 0, segmentBytes = 0;
   uint64_t strings = 0, stringsSize = 0, symbols = 0, hash = 0, gnuHash = 0;
   uint64_t rela = 0, relaSize = 0, jumps = 0, jumpsSize = 0;
-  std::vector<uint64_t> addresses; ///< by symbol; 0 if undefined
+  std::vector<uint64_t> addresses; ///< address of each symbol; 0 if undefined
   std::vector<uint64_t> needed;
 };
 

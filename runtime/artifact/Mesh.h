@@ -11,7 +11,7 @@
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
 // Groups may also consist of neighbours on one axis: neighbours of size 2 on [shard = 6] are {0 1}
-// {2 3} {4 5}. Where n axes have indices, index n + i selects getNeighbours()[i].
+// {2 3} {4 5}. In a mesh with n axes, axis index n + i selects getNeighbours()[i].
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,7 @@ namespace fsdprt {
 
 /// Returns the CRC-32C (Castagnoli) of a range of bytes.
 uint32_t crc32c(const void *data, size_t size);
-/// Returns crc32c(), rotated and with a constant added, as records contain it.
+/// Returns crc32c() as records contain it: rotated, and with a constant added.
 uint32_t maskedCrc32c(const void *data, size_t size);
 
 class EventFile {

@@ -57,9 +57,9 @@ public:
   /// `strictly`, also throws if the change time has changed and the number of hard links has not.
   /// Allocates no memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
-  /// Like expectUnchanged(), but if only the change time has changed, throws InputChanged only if
-  /// comparison() no longer returns `content`, its result at opening. chmod(1) changes only the
-  /// change time, and so does a process that rewrites a file and restores its modification time.
+  /// Throws InputChanged if size or modification time have changed since opening. If only the
+  /// change time has changed, for example by chmod(1) or because a process has restored the
+  /// modification time, throws if comparison() does not return `content`, its result at opening.
   void expectContent(const std::string &content) const;
 
   /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged if the file has

@@ -68,7 +68,7 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  // Errors other than ENOENT are final. An example is a name that is too long.
+  // Errors other than ENOENT are final, for example if the name is too long.
   if (!exists && errno != ENOENT)
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)
@@ -83,7 +83,7 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
 
 //===- Temporary names ----------------------------------------------------===//
 
-// Number of bytes of the name of FILE in a temporary name. A file name has at most 255 bytes.
+// Largest number of bytes of FILE's name in a temporary name. File names have at most 255 bytes.
 static constexpr size_t longestBase = 200;
 
 /// Returns a hash of the host name as eight hexadecimal digits.

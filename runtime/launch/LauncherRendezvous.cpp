@@ -124,13 +124,13 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // `host` could not be created and has told the ranks nothing
+    } catch (const Error &error) { // `met` is empty if `host` was created
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
         Channel(member.channel.release()).send(message);
     }
-  } catch (const std::exception &) { // gather() has told the ranks the error
+  } catch (const std::exception &) { // gather() has sent the error to the ranks
   }
   _exit(0);
 }

@@ -78,8 +78,8 @@ void Trainer::announceSave(uint64_t step, uint64_t bytes, double seconds, const 
                 saveName(step).c_str(), shortBytes(bytes, text), seconds, how);
 }
 
-/// Saves before the next step, or starts a save that steps do not wait for. The latter first waits
-/// for the save in flight, because there is one copy of the states.
+/// Saves before the next step, or starts a save that steps do not wait for. First waits for the
+/// save in flight, because there is only one copy of the states.
 void Trainer::save(bool isLast) {
   double start = monotonicSeconds();
   pollSave(/*waits=*/true);

@@ -80,7 +80,7 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
            advice.c_str());
 }
 
-/// Reads 'latest'. Throws Error if its content is invalid.
+/// Reads the file 'latest'. Throws Error if the content of the file is invalid.
 static FoundSave readLatest(const std::string &path) {
   std::string file = path + "/latest";
   std::ifstream stream(file);

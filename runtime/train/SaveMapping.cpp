@@ -147,7 +147,7 @@ private:
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 
-/// Does step 3 above.
+/// Compares the parameters of both models (step 3 at the top of this file).
 void SaveMapping::Matching::compareParams() {
   for (const auto &[name, place] : here.params) {
     auto found = there.params.find(name);
@@ -224,7 +224,7 @@ void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
     to.changes.insert({from.dtype, state.dtype, state.role});
 }
 
-/// Does step 4 above for one state.
+/// Adds the ranges of state `number` (step 4 at the top of this file).
 void SaveMapping::Matching::addRanges(uint64_t number) {
   const SaveIndex::State &state = wanted.states[number];
   for (const SaveIndex::Param &param : wanted.units[state.unit].params) {

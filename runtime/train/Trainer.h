@@ -81,7 +81,7 @@ private:
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before a validation, before a step
+  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before validation and before a step
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< first rank's step block after the last step
   double validationLoss = -1;
 
@@ -92,7 +92,7 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< over all processes: the first signal, ORed flags, and the sum of `cpu`
+  Word agreed; ///< of all processes: the first signal, ORed flags, and the sum of `cpu`
   bool differs = false;
   char spoiled[512] = ""; ///< how an input file of this process has changed; empty if none has
 };

@@ -229,7 +229,7 @@ static void addExecution(CLI::App &app, Options &options) {
       ->group(""); // hidden: descriptor of the channel to the parent process
   for (auto [name, text] : {std::pair("--launched-resume", &options.launchedResume),
                             std::pair("--launched-artifact", &options.launchedArtifact)})
-    app.add_option(name, *text)->group(""); // hidden: for a restart
+    app.add_option(name, *text)->group(""); // hidden: for restarted processes
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "
