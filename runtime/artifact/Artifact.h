@@ -34,9 +34,9 @@ struct KernelPhase {
 
 class Artifact {
 public:
-  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both check it
-  /// and throw Error on failure. If `verifyKey` is the path of a PEM file with a public key,
-  /// PATH.sig must have a signature by this key.
+  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both functions
+  /// check the artifact and throw Error on failure. If `verifyKey` is the path of a PEM file with a
+  /// public key, PATH.sig must have a signature by this key.
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all,
                                         const std::string &verifyKey = "");
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,

@@ -23,7 +23,7 @@ namespace fsdprt {
 
 inline constexpr const char snapshotProgram[] = "snapshot";
 
-/// The offsets [begin, end) of the copies in a layout; both are 0 if there are none.
+/// The offsets [begin, end) of the copies in a layout; both are 0 without copies.
 struct SnapshotRange {
   uint32_t layout = 0;
   uint64_t begin = 0, end = 0;

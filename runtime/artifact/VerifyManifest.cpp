@@ -18,9 +18,9 @@
 //       the file, are aligned to 64 bytes, and do not overlap.
 // (V7)  A state has the size of a shard of its unit or of the whole unit. No two states of a layout
 //       have the same unit and role.
-// (V8)  The size of an input is that of its shape. If there are micro-batches, their number is the
-//       leading dimension. The type of ids can represent their limit. An input has extra ids only
-//       if its ids have a limit. Extra ids are not below the limit.
+// (V8)  The size of an input follows from its shape and type. If there are micro-batches, their
+//       number is the leading dimension. The type of ids can represent their limit. An input has
+//       extra ids only if its ids have a limit. Extra ids are not below the limit.
 // (V9)  There is at least one worker. The workspace has the shared scratch memory and that of every
 //       worker. In the slices of workspace and rank block, `stride` and `piece` are 0. On a GPU,
 //       the workspace begins at a multiple of 256 bytes.

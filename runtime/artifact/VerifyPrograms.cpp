@@ -17,8 +17,8 @@
 //       the device, and do not overlap, except for a gather in place.
 // (V15) Each start of a collective or copy has one wait in the same list of commands. Commands
 //       between start and wait do not write the source and do not access the target.
-// (V16) The two slices of a copy have equal sizes, and are equal or disjoint. At most one of them
-//       is in the file.
+// (V16) The two slices of a copy have equal sizes, and are equal or disjoint. At most one of the
+//       two slices is in the file.
 // (V17) Initial values are written to a parameter or master state of the parameter's unit.
 // (V18) A loop has 1 to 2^20 iterations and does not contain a loop.
 //

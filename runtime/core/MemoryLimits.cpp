@@ -55,7 +55,7 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
-/// If `group` has a limit and leaves less memory than `least`, sets `least` to what it leaves.
+/// If `group` has a limit and leaves less memory than `least`, sets `least` to this memory.
 static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
                      MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";

@@ -108,7 +108,7 @@ static const char *const allowedInThread[] = {"futex",
 static const char *const allowedWithFile[] = {"pread64",   "pwrite64", "preadv", "pwritev",
                                               "fdatasync", "fsync",    "fstat",  "newfstatat"};
 
-/// Names of calls by their numbers. The signal handler, which cannot allocate memory, uses them.
+/// Names of calls by their numbers, for the signal handler, which cannot allocate memory.
 static constexpr int mostCalls = 512;
 static const char *names[mostCalls];
 

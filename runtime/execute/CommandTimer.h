@@ -30,7 +30,7 @@ public:
   CommandTimer(RankGroup &group, const std::vector<Instruction> &instructions, bool profile,
                uint32_t traceRuns);
 
-  /// getProfile() and getTrace() return null if the constructor's arguments do not ask for them.
+  /// getProfile() returns null unless `profile` was true, and getTrace() if `traceRuns` was 0.
   Profile *getProfile() const { return profile.get(); }
   Trace *getTrace() const { return trace.get(); }
 

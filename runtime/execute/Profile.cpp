@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each command that ran is assigned to the entry of its kernel, of its type of collective, of
-//     copies or of fills. A wait belongs to the entry of the transfer that it completes. Initialise
-//     commands and loops have no entry.
+//  1. Each command belongs to the entry of its kernel or of its type of collective, to the entry of
+//     all copies, or to the entry of all fills. A wait belongs to the entry of the transfer that it
+//     completes. Initialise commands and loops have no entry.
 //  2. Each entry is the sum of runs, time and bytes of its commands. A wait adds only its time.
 //  3. Entries are sorted by descending time.
 //

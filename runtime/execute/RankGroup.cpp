@@ -132,7 +132,7 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 
 void RankGroup::awaitRanks() {
   // `grace` gives ranks time to report their own waits first. `still` is the time in which this
-  // thread has observed no progress. It does not grow while the whole machine is suspended.
+  // thread has observed no progress. `still` does not grow while the whole machine is suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(

@@ -53,8 +53,8 @@ public:
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 
-  /// Returns the profile of 'step' on the first rank of this process. Throws Error if there is
-  /// none.
+  /// Returns the profile of 'step' on the first rank of this process. Throws Error without a
+  /// profile.
   Profile &profile() const;
   /// Returns the trace. In the process of rank 0, collects the events of all ranks first.
   const Trace &trace() const;

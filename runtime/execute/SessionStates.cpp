@@ -278,7 +278,7 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
 }
 
 /// Compares all shards with the reference. The process of rank 0 collects the shards of the other
-/// processes one by one. It collects all of them even after a difference, because every process
+/// processes one by one. It collects all shards even after a difference, because every process
 /// sends its shards.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each rank has a ring buffer with the last runs of a program, allocated before the first run. It
-// has a record of 40 bytes with the begin and end of each executed command. visit() builds events
-// from the records. On a GPU, the times are measured by the GPU (CommandTimer.h).
+// Each rank has a ring buffer with the last runs of a program, allocated before the first run. The
+// buffer has a record of 40 bytes with the begin and end of each executed command. visit() builds
+// events from the records. On a GPU, the times are measured by the GPU (CommandTimer.h).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
 //     gather                 [in flight     |..waited]

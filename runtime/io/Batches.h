@@ -40,7 +40,7 @@ struct BatchOptions {
   uint64_t seed = 0;
   bool overfit = false; ///< true if every step uses the samples of step 0
   double validationFraction = 0.1;
-  /// Fraction of the random ids of an input that are replaced by its first extra id, if it has one.
+  /// Fraction of random ids that are replaced by the input's first extra id, if the input has one.
   double extraIds = 0;
 };
 

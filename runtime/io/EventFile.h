@@ -33,7 +33,7 @@ uint32_t maskedCrc32c(const void *data, size_t size);
 
 class EventFile {
 public:
-  /// Throws Error if open() would fail for this folder.
+  /// Throws Error if open() would fail for `folder`.
   static void expectFolder(const std::string &folder);
   /// Creates the folder and a new file in it. The name of the file contains the time, the host name
   /// and the process id. If `firstStep` is above 1, the run resumes from a save.

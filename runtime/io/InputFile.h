@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file is opened once and read through that descriptor, so that replacing it by rename(2) has
-// no effect. Bytes are copied by pread(2) and not mapped, because an access to a mapped file that
+// The file is opened once and read through one descriptor, so that replacing it by rename(2) has no
+// effect. Bytes are copied by pread(2) and not mapped, because an access to a mapped file that
 // another process has truncated raises SIGBUS. Size, modification time and change time are recorded
-// at opening, so that one fstat(2) detects whether the file was rewritten in place.
+// at opening, so that fstat(2) detects a file that was rewritten in place.
 //
 //===----------------------------------------------------------------------===//
 

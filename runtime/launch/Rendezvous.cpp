@@ -242,7 +242,7 @@ Descriptor Attempt::connectToAny() {
 }
 
 /// Sends a hello frame and waits for a welcome frame. Returns nullopt if the other end closes the
-/// connection before it answers. Throws Error if the host refuses.
+/// connection without an answer. Throws Error if the host refuses.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
   hello.introduce(place);

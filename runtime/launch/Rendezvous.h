@@ -99,17 +99,17 @@ struct MeetingAddress {
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// Returns the address `meetingName` of `place` or, if it is empty, all addresses of the host
-  /// `address`. Throws Error if this host name does not exist. If the lookup fails for another
+  /// Returns the address place.meetingName or, if this name is empty, all addresses of the host
+  /// place.address. Throws Error if this host name does not exist. If the lookup fails for another
   /// reason, so that a later call may succeed, returns no address and sets `problem`.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
-/// Connects to an address as the rank of `place`, and returns the message with which the process
-/// that listens there refuses it. Returns an empty text if that process is not fsdp-run.
+/// Connects to an address as the rank of `place`, and returns the message with which the listening
+/// process refuses the connection. Returns an empty text if that process is not fsdp-run.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
-/// Returns a text that identifies this machine. It is equal for processes that can share memory.
+/// Returns a text that identifies this machine, equal for processes that can share memory.
 std::string machineIdentity();
 /// Returns the host name, for messages.
 std::string machineName();

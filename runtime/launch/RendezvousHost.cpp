@@ -172,7 +172,7 @@ void RendezvousHost::readAll() {
   }
 }
 
-/// Counts a rank that reports a failure as connected, and throws its error.
+/// Counts a rank that reports a failure as connected, and throws the error of the rank.
 void RendezvousHost::takeRefusal(Guest &guest) {
   guest.hello = guest.reader.get();
   guest.isKnown = true;

@@ -8,7 +8,7 @@
 //     validation fraction come from the save unless the user set these options.
 //  2. The data must be equal to the data of the save (TrainingData.h).
 //  3. The program 'init' runs, and then states and step blocks are loaded. The next step is the one
-//     after the step of the save. A save of another artifact is reported in one line.
+//     after the step of the save. If the save is of another artifact, a line reports this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,7 +98,7 @@ void Trainer::save(bool isLast) {
   stalls.add(monotonicSeconds() - start, !waits);
 }
 
-/// Continues the save in flight, if there is one, or waits for its end.
+/// If a save is in flight, continues the save or, if `waits` is true, waits for its end.
 void Trainer::pollSave(bool waits) {
   if (!saver.isBusy())
     return;

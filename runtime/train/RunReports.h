@@ -39,7 +39,7 @@ struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {};      ///< bytes by type of collective, as in fsdprt_session_info
-  std::optional<double> saveStall; ///< seconds for which saves delayed the step; empty without one
+  std::optional<double> saveStall; ///< seconds for which saves delayed the step, if any did
 };
 
 /// Writes the metrics of step `number` from its step block. `validation` is the validation loss, or

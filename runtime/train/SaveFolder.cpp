@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If a save of the step exists that 'latest' does not name, an earlier process died after it
-// renamed the save's folder and before it replaced 'latest'. The new save replaces that save.
+// If a save of the step exists and 'latest' does not name this save, an earlier process died after
+// renaming the save's folder and before replacing 'latest'. The new save replaces that save.
 //
 // An old save is renamed to a temporary name before its files are removed, so that no folder with
 // the name of a save is incomplete.

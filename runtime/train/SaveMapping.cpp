@@ -143,7 +143,7 @@ private:
   std::string save, artifact;
   Layout there, here;
   std::vector<std::string> differing, missing, extra; ///< problems of parameters
-  /// Names of parameters by the problem that one of their states has.
+  /// Keys: problems of states. Values: names of the parameters with this problem.
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 
@@ -215,8 +215,8 @@ void SaveMapping::Matching::compareStates() {
   }
 }
 
-/// Notes the dtypes if they differ. A parameter that has a master is ignored, because each step
-/// rounds the parameter from the master.
+/// Records a change of dtype from `from` to `state`, if there is one. A parameter that has a master
+/// is ignored, because each step rounds the parameter from the master.
 void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
                                        const SaveIndex::State &state) {
   bool derived = state.role == "parameter" && here.states.count(Key(state.unit, "master"));

@@ -9,7 +9,7 @@
 //  2. The index of a candidate is checked against its own hash and, if 'latest' names the
 //     candidate, against the hash in 'latest'. The states in the index are mapped to those of this
 //     run (SaveMapping.h). The files are opened, and their sizes and hashes are checked.
-//  3. The first undamaged candidate is used. If it is of another model or optimizer, open() fails.
+//  3. The first undamaged candidate is used; open() fails if it is of another model or optimizer.
 //  4. Each rank reads its part of the states through the descriptors of the checked files. If a
 //     file has changed by the end of all reads, load() fails.
 //
@@ -35,8 +35,8 @@ static constexpr size_t chunkBytes = 1 << 20;
 
 //===- A file -------------------------------------------------------------===//
 
-/// Returns the tensor `name` of a rank's file. Throws Error unless it exists and has the given type
-/// and number of elements.
+/// Returns the tensor `name` of a rank's file. Throws Error unless the tensor exists and has the
+/// given type and number of elements.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
                               const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);

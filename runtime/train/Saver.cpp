@@ -8,7 +8,7 @@
 // its ranks, and commit() completes the save. After each part the processes exchange their results.
 //
 // A blocking save writes with several threads. A save in flight uses one thread per process, so
-// that it takes little from the steps. If a process fails, the others cancel their thread.
+// that steps are hardly slower. If a process fails, the other processes cancel their threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -131,7 +131,7 @@ void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) c
   }
 }
 
-/// Completes a save whose files are written. Returns its size. Only the process of rank 0 calls it.
+/// Completes, in the process of rank 0, a save whose files are written. Returns the save's size.
 uint64_t Saver::commit(const std::string &to, SaveIndex &index) {
   std::string text = writeIndex(index);
   OutputFile file;

@@ -74,7 +74,7 @@ private:
     bool isCommitting = false; ///< true if all files are written
     uint64_t bytes = 0;        ///< size of the complete save, in the process of rank 0
   };
-  /// What a process reports to the others after each part of a save.
+  /// Report of a process to the other processes after each part of a save.
   struct Word;
 
   SaveIndex describe(const RunState &run, const fsdprt_session *session) const;

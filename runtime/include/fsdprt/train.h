@@ -45,7 +45,7 @@ typedef struct fsdprt_launch_options {
 /* Reads the rank of this process from the environment (RANK and WORLD_SIZE, or variables of MPI or
  * Slurm), and checks that there are as many processes as `artifact` has ranks. Without MPI, also
  * connects the ranks of one machine; rank 0 then forks a process that supervises the ranks. Sets
- * *out to NULL if no launcher has started this process, or if it is the only process. */
+ * *out to NULL if no launcher has started this process, or if this process is the only one. */
 FSDPRT_API fsdprt_status fsdprt_launch_join(const fsdprt_artifact *artifact,
                                             const fsdprt_launch_options *options,
                                             fsdprt_launch **out, fsdprt_error *error);
@@ -64,7 +64,7 @@ typedef struct fsdprt_resumed {
   size_t struct_size;
   uint64_t step, seed; /* step and seed of the save; the next step is step + 1 */
   char folder[4096];   /* folder of the save */
-  char fallback[1024]; /* why the newest save is not used, or "" if it is */
+  char fallback[1024]; /* why the newest save is not used; "" if it is used */
   char remark[1024];   /* how this run differs from the saved run; "" if the artifact is the same */
 } fsdprt_resumed;
 

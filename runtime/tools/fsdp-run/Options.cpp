@@ -397,7 +397,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
       options.elasticFolder = std::filesystem::path(options.artifact).parent_path().string();
     if (!options.launchedArtifact.empty()) {
       options.artifact = options.launchedArtifact;
-      options.ranks = 0; // --ranks applies to the first artifact only
+      options.ranks = 0; // --ranks is for the first start only
     }
   } catch (const CLI::ParseError &error) {
     // For --help and --version, the exit code of the exception is 0.
