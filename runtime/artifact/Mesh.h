@@ -53,8 +53,8 @@ public:
   /// Returns the mesh of the unsharded reference: the same axes, with size 1.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const;                 ///< 1 if the axis does not exist
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< 0 if the axis does not exist
+  uint64_t sizeOf(const std::string &axis) const;                 ///< size, or 1 without this axis
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< index, or 0 without this axis
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }

@@ -81,7 +81,7 @@ private:
 
   const Artifact &artifact;
   std::unique_ptr<RankGroup> ranks, reference;
-  std::shared_ptr<CommandTimer> timer; ///< null without a profile or trace; shared with `ranks`
+  std::shared_ptr<CommandTimer> timer; ///< observer of `ranks`; null without a profile or trace
 };
 
 uint64_t elementsOf(const fb::Param &param);

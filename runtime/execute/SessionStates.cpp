@@ -110,7 +110,7 @@ static void checkElements(const fb::Param &param, uint64_t first, uint64_t count
 namespace {
 /// The range of elements of a flat buffer that are in [first, first + count) and in a rank's shard.
 struct Overlap {
-  uint64_t begin, end; ///< indices in the flat buffer
+  uint64_t begin, end; ///< indices of elements in the flat buffer
   Overlap(const RankGroup &group, const fb::State &state, uint32_t rank, uint64_t first,
           uint64_t count)
       : begin(std::max(first, group.firstElement(state, rank))),

@@ -80,7 +80,7 @@ private:
 
   std::string path;
   int file = -1;
-  mutable Version version; ///< updated by expectContent() if the content is unchanged
+  mutable Version version; ///< last version whose content was that at opening
 };
 
 } // namespace fsdprt

@@ -33,7 +33,7 @@ struct Candidate {
   std::string path, target;
   uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, over all ranks
   bool trains = false;
-  bool copies = false; ///< whether saves are written from a copy (--async-save)
+  bool copies = false; ///< true if compiled with --async-save
   SaveIndex layout;
 };
 /// Difference from the given artifact: whether the names are unrelated, the number of differing

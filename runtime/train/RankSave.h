@@ -52,7 +52,7 @@ private:
   uint32_t rank;
   std::string header;
   std::array<float, FSDPRT_BLOCK_SIZE> block = {};
-  std::vector<Piece> pieces; ///< in the order of the file
+  std::vector<Piece> pieces; ///< tensors in the order of the file
 };
 
 } // namespace fsdprt

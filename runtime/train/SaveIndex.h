@@ -37,7 +37,7 @@ struct RunState {
 
   // The next members describe the source of the samples. The samples of a step depend only on the
   // source, the seed and the step.
-  std::string source = "random"; ///< "random", "text", "tokens" or "inputs"
+  std::string source = "random"; ///< type of source: "random", "text", "tokens" or "inputs"
   std::string dataType;          ///< type of the tokens, such as "uint8"; empty without tokens
   std::string dataHash;
   uint64_t tokens = 0, trainTokens = 0;

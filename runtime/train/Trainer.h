@@ -74,7 +74,7 @@ private:
   Metrics metrics;
   SavedRun resumed;
   InitialWeights initial;
-  std::vector<OutputLock> locks; ///< claims of the output files
+  std::vector<OutputLock> locks; ///< claims of the output files by this process
   Saver saver;
   RunState state;                        ///< state for the next save
   std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save
@@ -94,7 +94,7 @@ private:
   std::vector<Word> words;
   Word agreed; ///< of all processes: the first signal, ORed flags, and the sum of `cpu`
   bool differs = false;
-  char spoiled[512] = ""; ///< how an input file of this process has changed; empty if none has
+  char spoiled[512] = ""; ///< change of an input file of this process, or an empty text
 };
 
 } // namespace fsdprt

@@ -95,7 +95,7 @@ enum {
   FSDPRT_BLOCK_GROWTH = 3,     /* state of the dynamic loss scale; -1: the scale is fixed */
   FSDPRT_BLOCK_CLIP = 4,       /* factor by which gradients are multiplied: clipping / loss scale */
   FSDPRT_BLOCK_TOKENS = 5,     /* number of tokens of applied steps */
-  FSDPRT_BLOCK_FINITE = 6,     /* 0 if the loss or the gradient norm was not finite */
+  FSDPRT_BLOCK_FINITE = 6,     /* 1, or 0 if the loss or the gradient norm was not finite */
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
   FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps, which changed no parameter */
@@ -264,7 +264,7 @@ typedef struct fsdprt_session fsdprt_session;
 typedef struct fsdprt_session_options {
   size_t struct_size;
   uint64_t ranks;            /* size of the artifact's mesh, or 0 for that size */
-  uint32_t threads_per_rank; /* 0 for the number for which the artifact was compiled */
+  uint32_t threads_per_rank; /* number of threads; 0 for that of the artifact */
   uint32_t with_reference;   /* 1 to create the unsharded reference, too */
   /* NULL or "cpu"; for an artifact compiled for a GPU, "cuda" or "emulate". The program must have
      registered the emulator for "emulate" (fsdprt/emulator.h). */

@@ -35,8 +35,8 @@ typedef struct fsdprt_launch_options {
   size_t struct_size;
   const char *program;       /* name of the program in messages; NULL for "fsdprt" */
   const char *path;          /* path of the artifact in messages */
-  const char *device;        /* NULL for "cpu" */
-  const char *backend;       /* NULL to let the type of launcher decide */
+  const char *device;        /* name of the device; NULL for "cpu" */
+  const char *backend;       /* name of the backend; NULL to choose it by the type of launcher */
   double rendezvous_seconds; /* time limit for all ranks to connect; 0 for 60 */
   double heartbeat_seconds;  /* time without heartbeat after which a rank is lost; 0 for 2 */
   double timeout_seconds;    /* time limit of a wait for a rank without progress; 0 for 60 */
