@@ -27,7 +27,7 @@ struct fsdprt_session {
 
 namespace fsdprt {
 
-/// Writes `status` and `message` to `error`, as far as its struct_size permits. `error` may be
+/// Writes `status` and `message` to `error`, as far as error->struct_size permits. `error` may be
 /// null. Returns `status`.
 inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
                             const char *message) noexcept {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements the functions that describe the sharded layout. A save contains this description, so
-// that it can be read without the artifact.
+// that the save can be read without the artifact.
 //
 //===----------------------------------------------------------------------===//
 

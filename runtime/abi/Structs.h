@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A caller that was compiled with an older header has shorter structs. Members that are missing in
-// its struct are read as zero and are not written.
+// A caller that was compiled with an older header has shorter structs. The functions below read
+// missing members as zero, and do not write them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,7 +34,7 @@ inline uint64_t hostBegin(const fb::Layout &layout) {
 inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
-/// Returns the end offset of a buffer with its padding, if its last byte is at offset `end` - 1.
+/// Returns the end offset of the padding of a buffer whose last byte is at offset `end` - 1.
 /// Buffers are padded to a multiple of FSDPRT_BUFFER_ALIGNMENT, but not beyond the end of the
 /// arenas.
 inline uint64_t alignedEnd(const fb::Layout &layout, uint64_t end) {
@@ -54,7 +54,7 @@ inline bool isOnHost(const fb::Layout &layout, uint64_t offset) {
 inline bool isOnDevice(const fb::Layout &layout, uint64_t offset) {
   return !isOnHost(layout, offset) && !isInFile(layout, offset);
 }
-/// Returns true if [begin, last + bytes) lies in one arena or in the file.
+/// Returns true if the offsets [begin, last + bytes) lie in one arena or in the file of states.
 inline bool liesInArena(const fb::Layout &layout, uint64_t begin, uint64_t last, uint64_t bytes) {
   uint64_t end = isInFile(layout, begin)   ? fileBegin(layout) + layout.file_bytes()
                  : isOnHost(layout, begin) ? mappedBytes(layout)

@@ -6,7 +6,7 @@
 //
 //  1. Check the header: magic number, version, sizes, and the ranges of sections.
 //  2. Read the whole file into memory that is aligned to 64 bytes, and check the hash.
-//  3. Check the manifest by the verifier of FlatBuffers, and then by every rule of Verifier.h.
+//  3. Check the manifest by the verifier of FlatBuffers, and then by the rules in Verify*.cpp.
 //  4. Load the image (Image.cpp), and find the function of each phase. If there is no image,
 //     programs can be read but not run.
 //
@@ -102,8 +102,7 @@ std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size,
   return artifact;
 }
 
-/// Checks the header. `beginning` points to the first bytes of the file: `size` bytes, or the size
-/// of a header if that is smaller.
+/// Checks the header. `beginning` points to the first min(size, sizeof header) bytes of the file.
 void Artifact::checkHeader(const void *beginning) {
   const char *name = file.c_str();
   if (size < sizeof header)
@@ -152,7 +151,7 @@ void Artifact::checkHeader(const void *beginning) {
 }
 
 /// Checks that a section of the file begins after `end`, the end of the previous section, with no
-/// more than the required padding. Then sets `end` to the end of the section.
+/// more than the required padding. Then sets `end` to the end of this section.
 void Artifact::checkSection(const char *what, uint64_t offset, uint64_t bytes, uint64_t alignment,
                             uint64_t &end) {
   uint64_t expected = (end + alignment - 1) / alignment * alignment;
@@ -173,7 +172,7 @@ void Artifact::checkHash() {
              file.c_str());
 }
 
-/// Returns the words that a launch record must have for a phase.
+/// Returns the 64-bit words that the launch record of a phase must contain.
 static std::vector<uint64_t> recordOf(const fb::Kernel &kernel, const fb::Phase &phase) {
   std::vector<uint64_t> record = {phase.extent(), phase.tile(), kernel.shared_bytes(),
                                   kernel.worker_bytes(), 0};
@@ -194,7 +193,7 @@ static std::string textOfRecord(const uint64_t *record) {
 }
 
 /// Returns an empty text if `object`, the launch records of a function, contains the record
-/// `needed`. Otherwise returns the problem. (V23)
+/// `needed`. Otherwise returns a text that describes the difference. (V23)
 static std::string problemOfLaunch(Image::Words object, const std::vector<uint64_t> &needed) {
   constexpr uint64_t mostRecords = 64;
   size_t at = 1;
@@ -243,8 +242,8 @@ void Artifact::check(Rules rules) {
   checkHash();
   const auto *manifestBytes =
       reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
-  // A table and the reference to it have at least 8 bytes. A manifest in which several references
-  // to one table exceed this limit is refused.
+  // A table and a reference to it have at least 8 bytes, which limits the number of tables. A
+  // manifest that exceeds max_tables by several references to one table is refused.
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
                                  /*max_tables=*/header.manifest_size / 8 + 1);
   // VerifyManifestBuffer() reads 8 bytes to check the identifier.

@@ -34,9 +34,9 @@ struct KernelPhase {
 
 class Artifact {
 public:
-  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both check it
-  /// and throw Error on failure. If `verifyKey` is the path of a PEM file with a public key,
-  /// PATH.sig must have a signature by this key.
+  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both functions
+  /// check the artifact and throw Error on failure. If `verifyKey` is the path of a PEM file with a
+  /// public key, PATH.sig must have a signature by this key.
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all,
                                         const std::string &verifyKey = "");
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,
@@ -51,7 +51,7 @@ public:
   bool hasCode() const {
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
-  /// Returns the phases of kernel i. The artifact must have code for a CPU.
+  /// Returns the functions of the phases of kernel i. The artifact must have code for a CPU.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
   /// Returns null if the artifact is for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }

@@ -137,7 +137,7 @@ static Feature featureOfThis(const char *name) {
   return cpuFeature(name, {askThis, statesSavedHere});
 }
 
-#else // On other processors, /proc/cpuinfo lists the features.
+#else // On processors other than x86-64, /proc/cpuinfo lists the features.
 
 #include <cstdio>
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Queries features of the processor by CPUID and XGETBV. Their names are those of /proc/cpuinfo.
+// Queries features of the processor by CPUID and XGETBV. Features have the names in /proc/cpuinfo.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ Feature cpuFeature(const char *name);
 /// Functions that return the results of the instructions CPUID and XGETBV.
 struct Processor {
   std::function<bool(uint32_t leaf, uint32_t subleaf, uint32_t (&registers)[4])>
-      cpuid;                             ///< returns false if the leaf does not exist
-  std::function<uint32_t()> savedStates; ///< returns the low half of XCR0; needs OSXSAVE
+      cpuid;                             ///< executes CPUID; returns false without the leaf
+  std::function<uint32_t()> savedStates; ///< reads the low half of XCR0; needs OSXSAVE
 };
 /// Returns whether `processor` has a feature, or `unknown`.
 Feature cpuFeature(const char *name, const Processor &processor);

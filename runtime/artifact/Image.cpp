@@ -5,18 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Check the headers: ELF64, little-endian, ET_DYN, for this machine.
-//  2. Copy the PT_LOAD segments into one anonymous mapping. They must be on separate pages, must
-//     not be both writable and executable, and must not exceed the size of the image together.
+//  2. Copy the PT_LOAD segments into one anonymous mapping. Segments must not share pages, and none
+//     may be writable and executable. The sum of their sizes must not exceed the image's size.
 //  3. Find tables through PT_DYNAMIC. Refuse initialisers, text relocations, and required libraries
 //     other than libc and libm.
 //  4. Read the symbols, whose number is in DT_HASH or DT_GNU_HASH. Refuse undefined symbols other
-//     than those in MathFunctions.h. Keep objects, and functions in executable segments, by name.
-//     Names may share bytes, but the sum of their lengths must not exceed the size of the image.
+//     than those in MathFunctions.h. Store objects, and functions in executable segments, by name.
+//     Names may share bytes, but the sum of their lengths must not exceed the image's size.
 //  5. Apply RELATIVE relocations, and relocations of the symbols, in writable segments only.
 //  6. Protect each segment according to its flags, and make the RELRO range read-only.
 //
-// The time is linear in the size of the image. Lazy binding, thread-local storage and RELR are not
-// supported.
+// Loading takes time linear in the size of the image. Lazy binding, thread-local storage and RELR
+// are not supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,7 +123,7 @@ private:
   uint64_t lowest = 0, segmentBytes = 0;
   uint64_t strings = 0, stringsSize = 0, symbols = 0, hash = 0, gnuHash = 0;
   uint64_t rela = 0, relaSize = 0, jumps = 0, jumpsSize = 0;
-  std::vector<uint64_t> addresses; ///< address of each symbol in this process, or 0
+  std::vector<uint64_t> addresses; ///< address of each symbol; 0 if undefined
   std::vector<uint64_t> needed;
 };
 
@@ -262,8 +262,8 @@ std::string_view ImageLoader::stringAt(uint64_t offset) {
   return reinterpret_cast<const char *>(find(strings, stringsSize)) + offset;
 }
 
-/// Returns the number of symbols according to a hash table. Refuses a number that the image is too
-/// small for.
+/// Returns the number of symbols according to a hash table. Refuses the image if it is too small
+/// for that number of symbols.
 uint32_t ImageLoader::countSymbols() {
   uint64_t most = size / sizeof(Elf64_Sym);
   auto checked = [&](uint64_t count) {

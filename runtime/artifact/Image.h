@@ -23,7 +23,7 @@ namespace fsdprt {
 class Image {
 public:
   Image() = default;
-  /// Copies and loads the `size` bytes `bytes`. Throws Error; its message names `file`.
+  /// Copies and loads an image of `size` bytes at `bytes`. Throws Error with `file` in the message.
   Image(const std::string &file, const std::byte *bytes, size_t size);
   ~Image();
   Image(const Image &) = delete;
@@ -46,7 +46,7 @@ private:
   struct Object {
     uint64_t offset, bytes;
   };
-  std::map<std::string, uint64_t> functions; ///< offsets from `base`, by name
+  std::map<std::string, uint64_t> functions; ///< offset from `base` of each function
   std::map<std::string, Object> objects;
 };
 

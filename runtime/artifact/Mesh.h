@@ -11,7 +11,7 @@
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
 // Groups may also consist of neighbours on one axis: neighbours of size 2 on [shard = 6] are {0 1}
-// {2 3} {4 5}. In a list of axes, an index that is not below the number of axes selects neighbours.
+// {2 3} {4 5}. In a mesh with n axes, axis index n + i selects getNeighbours()[i].
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,14 +53,14 @@ public:
   /// Returns the mesh of the unsharded reference: the same axes, with size 1.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const;                 ///< 1 if the axis does not exist
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< 0 if the axis does not exist
+  uint64_t sizeOf(const std::string &axis) const;                 ///< size, or 1 without this axis
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< index, or 0 without this axis
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }
 
   /// pieces() returns the number of shards of a buffer, and pieceOf() the index of the shard on
-  /// `rank`. `split` is a value of fb::Split, or 4 plus the index of neighbours.
+  /// `rank`. `split` is a value of fb::Split, or 4 + i for the groups of getNeighbours()[i].
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 
@@ -70,7 +70,7 @@ public:
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 
 private:
-  /// Returns the size of an axis or, for an index after the axes, of neighbours.
+  /// Returns the size of an axis or, if `axis` selects groups of neighbours, the size of a group.
   uint64_t sizeAt(size_t axis) const {
     return axis < axes.size() ? axes[axis].size : neighbours[axis - axes.size()].size;
   }

@@ -23,7 +23,7 @@ namespace fsdprt {
 
 inline constexpr const char snapshotProgram[] = "snapshot";
 
-/// The offsets [begin, end) of the copies in a layout; both are 0 if there are none.
+/// The offsets [begin, end) of the copies in a layout; both are 0 without copies.
 struct SnapshotRange {
   uint32_t layout = 0;
   uint64_t begin = 0, end = 0;
@@ -34,7 +34,7 @@ struct SnapshotRange {
 SnapshotRange verifySnapshot(const std::string &file, const fb::Manifest &manifest, Rules rules,
                              WorkLimit &work);
 
-/// Returns the bytes of all copies of a verified artifact, or 0 without the program.
+/// Returns the size in bytes of all copies, or 0 if a verified artifact has no program 'snapshot'.
 uint64_t snapshotBytes(const fb::Manifest &manifest);
 
 /// Returns the offset of the copy of state `index`, which must exist. `program` is the program

@@ -23,9 +23,9 @@
 namespace fsdprt {
 
 /// Rules to check. `all` checks all rules, so that the artifact can be run. `form` checks only that
-/// commands can be read and refer to existing objects, for the null device, which finds faults
-/// itself. It omits (V5), (V6), (V15), and those parts of (V12), (V13), (V14), (V16) and (V19) that
-/// concern the positions of ranges.
+/// commands can be read and refer to existing objects. The null device uses `form`, because it
+/// searches for faults itself. `form` omits (V5), (V6), (V15), and those parts of (V12), (V13),
+/// (V14), (V16) and (V19) that concern the positions of ranges.
 enum class Rules { all, form };
 
 /// Limits the time of the checks to a multiple of the manifest's size. A FlatBuffer may refer to
@@ -35,8 +35,8 @@ public:
   WorkLimit(const std::string &file, uint64_t manifestBytes)
       : file(file), manifestBytes(manifestBytes), left((uint64_t(1) << 28) + 64 * manifestBytes) {}
 
-  /// Counts `steps` steps. Throws Error if the sum exceeds the limit. A step reads a byte of a
-  /// name, or compares two ranges.
+  /// Counts `steps` steps of checking, each of which reads a byte of a name or compares two ranges.
+  /// Throws Error if the number of all steps exceeds the limit.
   void spend(uint64_t steps) {
     if (steps > left)
       badInput("%s: manifest: checking it takes more than %llu steps for its %llu bytes: too many "
@@ -71,14 +71,14 @@ bool overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t byte
 /// Alignment in bytes of the scratch memory of kernels on a GPU.
 constexpr uint64_t gpuScratchAlignment = 256;
 
-/// Returns the problem of a phase that is a launch on a GPU (if `isForGpu`) or a function for a
-/// CPU, or an empty text (VerifyGpu.cpp).
+/// Checks that a phase is a valid launch on a GPU if `isForGpu` is true, and otherwise a function
+/// for a CPU. Returns the reason if it is not, or an empty text (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
-/// Returns the problem of a tensor map or matrix that does not lie in its binding, or an empty
-/// text. problemOfPhase() must have returned an empty text.
+/// Describes a tensor map or matrix that does not lie in its binding; returns an empty text if
+/// there is none. problemOfPhase() must have returned an empty text.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
-/// problemOfProduct() returns the problem of a cuBLASLt product, and problemOfMatrices() that of a
-/// matrix which does not lie in its binding (VerifyLibraryGemm.cpp). Both may return an empty text.
+/// problemOfProduct() describes why a cuBLASLt product is invalid, and problemOfMatrices() which
+/// matrix is not in its binding (VerifyLibraryGemm.cpp). Valid products yield empty texts.
 std::string problemOfProduct(const fb::Kernel &kernel, const fb::Product &product);
 std::string problemOfMatrices(const fb::Kernel &kernel, const fb::Product &product);
 /// Throws Error if the PTX or machine code that `gpu` describes does not lie in an image of

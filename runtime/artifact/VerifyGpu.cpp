@@ -6,11 +6,10 @@
 //
 // (V19) An artifact for a GPU names its chip. Each phase of a kernel is a launch of 1 to 2^31 - 1
 //       blocks (its extent) of 1 to 1024 threads with at most 227 KiB of shared memory. Clusters
-//       have
-//       at most 16 blocks. Each tensor map refers to a binding or the scratch. It has 1 to 5
-//       dimensions, boxes of 1 to 256 elements along each, and offset and strides in multiples of
-//       16 bytes, and lies within the least size of its binding or scratch. No phase of an artifact
-//       for a CPU is a launch
+//       have at most 16 blocks. Each tensor map refers to a binding or to the scratch memory, whose
+//       least size contains the map. A map has 1 to 5 dimensions, boxes of 1 to 256 elements along
+//       each dimension, and an offset and strides that are multiples of 16 bytes. No phase of an
+//       artifact for a CPU is a launch
 // (V20) PTX and machine code lie in the image, and there is PTX
 //
 //===----------------------------------------------------------------------===//
@@ -94,7 +93,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // In bytes; an element has 2 bytes.
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // bytes per element, or stride
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }

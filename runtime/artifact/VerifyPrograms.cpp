@@ -15,10 +15,10 @@
 // (V14) A collective is over distinct axes of the mesh, or over neighbours. The sizes of its slices
 //       follow from its type, its count and the size of its group. The slices are in the arena of
 //       the device, and do not overlap, except for a gather in place.
-// (V15) Each start of a collective or copy has one wait in the same block. Commands between start
-//       and wait do not write the source and do not access the target.
-// (V16) The two slices of a copy have equal sizes, and are equal or disjoint. At most one of them
-//       is in the file.
+// (V15) Each start of a collective or copy has one wait in the same list of commands. Commands
+//       between start and wait do not write the source and do not access the target.
+// (V16) The two slices of a copy have equal sizes, and are equal or disjoint. At most one of the
+//       two slices is in the file.
 // (V17) Initial values are written to a parameter or master state of the parameter's unit.
 // (V18) A loop has 1 to 2^20 iterations and does not contain a loop.
 //
@@ -97,7 +97,7 @@ private:
   const fb::Manifest &manifest;
   const fb::Program &program;
   WorkLimit &work;
-  const SnapshotRange copies; ///< bytes that this program must not use
+  const SnapshotRange copies; ///< range of copies, which this program must not use
   const fb::Layout &layout;
   Mesh mesh;
   uint32_t number = 0; ///< index of the command; commands of a loop count once
@@ -159,7 +159,7 @@ bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
          mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
-/// Returns the number of bytes from the begin of a slice on the first rank to its end on the last.
+/// Returns the bytes from the begin of a slice on the first rank to its end on the last rank.
 uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }

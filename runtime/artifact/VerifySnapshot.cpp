@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // (V24) The program 'snapshot' has one copy per state, in the order of the states, on no channel.
-//       Each copies the whole state to the host arena. The targets are disjoint, and no state and
+//       Each copy copies the whole state to the host arena. The targets are disjoint. No state and
 //       no command of another program uses a byte between the first and the last target
 //
-// ProgramVerifier checks the last clause for commands, with the range that verifySnapshot()
-// returns. O(states log states).
+// ProgramVerifier checks that commands do not use the range that verifySnapshot() returns. O(states
+// log states).
 //
 //===----------------------------------------------------------------------===//
 

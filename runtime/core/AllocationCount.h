@@ -17,7 +17,7 @@ namespace fsdprt {
 /// True while the calling thread's allocations are not counted.
 inline thread_local bool areAllocationsUncounted = false;
 
-/// Does not count the allocations of the calling thread in its scope.
+/// While an object of this class exists, the allocations of its thread are not counted.
 class UncountedAllocations {
 public:
   UncountedAllocations() { areAllocationsUncounted = true; }

@@ -27,8 +27,8 @@ public:
   std::string message;
 };
 
-/// Returns `reported`, the status of a failure that another process has sent, if it is the status
-/// of a failure. Otherwise returns FSDPRT_FAILED, so that a corrupt message never means success.
+/// Returns `reported`, the status that a process with a failure has sent, if this value denotes a
+/// failure. Otherwise returns FSDPRT_FAILED, so that a corrupt message never means success.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;

@@ -8,8 +8,8 @@
 // hierarchy (version 2), and "4:memory:/a/b" in the hierarchy of the memory controller (version 1).
 // The group and each of its parent groups may have a limit. The memory that a group leaves is its
 // limit minus its usage. Cached files do not count as usage, because the kernel can evict them. In
-// a container, the path may be valid only on the host. Groups that do not exist are therefore
-// skipped; the root group, which is always checked, is then the group of the container.
+// a container, the path may be valid only on the host, and groups that do not exist are skipped.
+// The root group is always checked; in such a container, it is the group of the container.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@
 
 using namespace fsdprt;
 
-/// Reads the number that follows `key` in the first line of a file that begins with `key` and a
-/// number. Returns false if there is no such line.
+/// Finds the first line of a file that consists of `key` and a number, and reads this number.
+/// Returns false if the file has no such line.
 static bool readNumber(const std::string &path, const char *key, uint64_t &value) {
   std::FILE *file = std::fopen(path.c_str(), "re");
   if (!file)
@@ -41,7 +41,7 @@ static bool readNumber(const std::string &path, const char *key, uint64_t &value
 }
 
 namespace {
-/// Names of files of one version of control groups, and keys in the file memory.stat.
+/// Names of the files with which one version of control groups limits memory.
 struct Hierarchy {
   const char *mount, *limit, *usage;
   const char *cached[2]; ///< keys in memory.stat of the sizes of cached files
@@ -55,7 +55,7 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
-/// If `group` has a limit and leaves less memory than `least`, sets `least` to what it leaves.
+/// If `group` has a limit and leaves less memory than `least`, sets `least` to this memory.
 static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
                      MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";

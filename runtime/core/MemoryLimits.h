@@ -34,8 +34,8 @@ uint64_t addressSpaceLeft();
 uint64_t threadStackBytes();
 
 /// Returns how many bytes this process has in private writable mappings (VmData), or 0 if unknown.
-/// They are the heap, thread stacks and arenas that are not shared with other processes. Pages
-/// count even if they are not resident. Allocates no memory.
+/// Such mappings are the heap, thread stacks, and arenas that are not shared with other processes.
+/// Pages count even if they are not resident. Allocates no memory.
 uint64_t privateBytes();
 
 /// Returns the largest number of resident bytes of this process since its last exec() (VmHWM), or 0

@@ -80,7 +80,7 @@ static const char *const forbiddenInProcess[] = {"execve",
                                                  "modify_ldt",
                                                  "personality"};
 
-/// Calls that threads need to run kernels and to wait for other threads. All others are forbidden.
+/// The only calls that the filter permits: threads need them to run kernels and to wait.
 static const char *const allowedInThread[] = {"futex",
                                               "clock_gettime",
                                               "clock_nanosleep",
@@ -108,7 +108,7 @@ static const char *const allowedInThread[] = {"futex",
 static const char *const allowedWithFile[] = {"pread64",   "pwrite64", "preadv", "pwritev",
                                               "fdatasync", "fsync",    "fstat",  "newfstatat"};
 
-/// Names of calls by their numbers. The signal handler, which cannot allocate memory, uses them.
+/// Names of calls by their numbers, for the signal handler, which cannot allocate memory.
 static constexpr int mostCalls = 512;
 static const char *names[mostCalls];
 
@@ -159,7 +159,7 @@ static void add(const Filter &filter, uint32_t action, const char *call, Compari
   if (number == __NR_SCMP_ERROR)
     return;
   int error = seccomp_rule_add(filter.get(), action, number, sizeof...(where), where...);
-  if (error != 0 && error != -EACCES) // EACCES means that the action is the default.
+  if (error != 0 && error != -EACCES) // EACCES: `action` is the filter's default
     failFilter("build", error);
 }
 

@@ -10,8 +10,8 @@
 //     filter of the process   forbids new programs, processes, sockets, tracing, executable memory
 //     filter of a thread      permits only calls that kernels, collectives and malloc() need
 //
-// The filter of a thread does not isolate the thread: its code can write the memory of other
-// threads, to which only the filter of the process applies.
+// The filter of a thread does not isolate the thread: its code can write to the memory of other
+// threads, and other threads are restricted only by the filter of the process.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,9 +12,9 @@
 //
 // checkLookups() does the following:
 //
-//  1. If slot 10 of the first rank of this process is 0, return. This reads 64 bytes per run.
-//  2. Find the first rank of this process with a failed lookup, and exchange it with the other
-//     processes.
+//  1. Read the step block (64 bytes) of the first rank of this process. If slot 10 is 0, return.
+//  2. Find the first rank of this process with a failed lookup, and exchange the rank, the lookup
+//     and the id with the other processes.
 //  3. Throw an error with the location of the lookup. The error is equal in all processes.
 //
 // The contents of the step block are not trusted, so all values are clamped.
@@ -29,7 +29,7 @@ using ull = unsigned long long;
 
 namespace {
 struct FailedLookup {
-  uint64_t rank = UINT64_MAX; ///< UINT64_MAX if no lookup has failed
+  uint64_t rank = UINT64_MAX; ///< first rank with a failed lookup, or UINT64_MAX
   uint64_t number = 0;
   int64_t index = 0;
 };

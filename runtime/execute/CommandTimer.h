@@ -30,7 +30,7 @@ public:
   CommandTimer(RankGroup &group, const std::vector<Instruction> &instructions, bool profile,
                uint32_t traceRuns);
 
-  /// getProfile() and getTrace() return null if the constructor's arguments do not ask for them.
+  /// getProfile() returns null unless `profile` was true, and getTrace() if `traceRuns` was 0.
   Profile *getProfile() const { return profile.get(); }
   Trace *getTrace() const { return trace.get(); }
 
@@ -41,7 +41,7 @@ public:
 
 private:
   struct alignas(64) State {
-    std::unique_ptr<DeviceTimeline> timeline; ///< null if the device is synchronous
+    std::unique_ptr<DeviceTimeline> timeline; ///< time stamps; null on a synchronous device
     uint64_t start = 0;                       ///< host time before the current command, in ns
     uint32_t before = 0;                      ///< time stamp before the current command
     bool active = false;                      ///< true if the current run is measured
@@ -51,7 +51,7 @@ private:
 
   RankGroup &group;
   uint32_t firstRank;
-  std::vector<State> states; ///< states by rank, from firstRank on
+  std::vector<State> states; ///< one state per rank of this process
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
 };

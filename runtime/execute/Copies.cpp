@@ -10,8 +10,8 @@
 //     copy from or to the file        executed by the rank's thread, or by the file worker if the
 //                                     copy is on a channel and there is no GPU
 //
-// If the host can address the arena, copies to the file read it directly. Zeros and initial values
-// are written to the file from a buffer.
+// If the host can address the arena, copies to the file read the arena directly. Zeros and initial
+// values are written to the file from a buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of the buffer
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of the buffer `chunk`
 
 AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
   switch (transferKind) {

@@ -113,8 +113,8 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// Sets the index of a transfer in the last instruction if it is a collective, a copy on a channel
-/// or a wait.
+/// Sets the index of the transfer in the last instruction, if this instruction is a collective, a
+/// copy on a channel or a wait.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

@@ -25,7 +25,7 @@ namespace fsdprt {
 struct DecodedProgram {
   std::vector<Instruction> instructions;
   uint64_t end = 0;         ///< highest end offset of a range that a command uses
-  uint64_t runs = 0;        ///< number of runs so far
+  uint64_t runs = 0;        ///< number of runs of the program so far
   bool hasChannels = false; ///< true if the program has collectives on channels
 };
 

@@ -29,7 +29,7 @@ struct Instruction {
   /// Index of the transfer that this command starts or waits for: the communicator's index of a
   /// collective, or the index of a copy on a channel.
   uint32_t collective = 0;
-  TransferKind transferKind = TransferKind::collectives; ///< what executes that transfer
+  TransferKind transferKind = TransferKind::collectives; ///< executor of that transfer
   bool joinsNext = false; ///< true if a collective is launched together with the next command
 };
 

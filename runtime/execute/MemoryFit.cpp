@@ -19,7 +19,7 @@ using Wide = unsigned __int128; // Products of sizes may exceed 64 bits.
 
 static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes per byte of page table
 static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
-static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // memory of the runtime
+static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // other memory of the runtime
 static constexpr uint64_t alignment = uint64_t(2) << 20;       // alignment of an arena
 
 static uint64_t narrow(Wide bytes) {

@@ -18,7 +18,7 @@ namespace fsdprt {
 
 /// Numbers from which the memory that a session needs is computed.
 struct MemoryDemand {
-  uint64_t arena = 0, reference = 0; ///< size in bytes of a rank's and of the reference's arena
+  uint64_t arena = 0, reference = 0; ///< arena sizes in bytes: of a rank, of the reference
   uint64_t ranksOnMachine = 1;       ///< number of arenas on this machine
   uint64_t ranksMapped = 1;          ///< number of arenas that this process maps
   uint64_t processes = 1;            ///< number of processes of the run on this machine

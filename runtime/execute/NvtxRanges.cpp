@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The phase `backward` begins at a launch labelled "gradient of X". After it, the phase `update`
-// begins at a launch labelled "gradient shard" or "X parameter" that is not in a loop. The loop
-// over micro-batches has no such phase, because its launches only add to the shards of gradients.
-// The body of a loop starts in the phase `forward`.
+// begins at a launch labelled "gradient shard" or "X parameter" that is not in a loop. Launches in
+// the loop over micro-batches with these labels only add to the shards of gradients, and do not
+// begin the phase `update`. The body of a loop starts in the phase `forward`.
 //
 //===----------------------------------------------------------------------===//
 

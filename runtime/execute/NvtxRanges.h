@@ -88,8 +88,8 @@ private:
   const Nvtx &nvtx;
   const fb::Manifest &manifest;
   uint32_t firstRank;
-  std::vector<std::optional<NvtxRun>> runs; ///< current runs, by rank from firstRank on
-  /// Names by the first instruction of the program.
+  std::vector<std::optional<NvtxRun>> runs; ///< the current run of each rank
+  /// Names of the ranges of each program. The key is the first instruction of the program.
   std::unordered_map<const Instruction *, std::unique_ptr<NvtxRangeNames>> names;
 };
 

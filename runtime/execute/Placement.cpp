@@ -29,7 +29,8 @@ static bool isBackend(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.backend ? options.backend : "local", name) == 0;
 }
 
-/// Returns the backend that connects the ranks. With NCCL, it does everything except collectives.
+/// Returns the backend that connects the ranks. With --backend=nccl, NCCL runs only the
+/// collectives, and this backend does the rest.
 static const char *controlOf(const fsdprt_session_options &options) {
   if (isBackend(options, "nccl"))
     return options.control ? options.control : "local";
@@ -138,8 +139,8 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
   agreement.add("the seed", std::to_string(options.seed));
-  // Callers name their options in lines of their own. The runs to trace come last, because ranks
-  // exchange as many events as they say.
+  // options.agreement contains the caller's lines. The number of runs to trace must be equal,
+  // because it determines how many events ranks exchange.
   Agreement exchanged;
   exchanged.add("the number of runs to trace", std::to_string(options.trace_runs));
   return agreement.text() + (options.agreement ? options.agreement : "") + exchanged.text();

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each command that ran is assigned to the entry of its kernel, of its type of collective, of
-//     copies or of fills. A wait belongs to the entry of the transfer that it completes. Initialise
-//     commands and loops have no entry.
+//  1. Each command belongs to the entry of its kernel or of its type of collective, to the entry of
+//     all copies, or to the entry of all fills. A wait belongs to the entry of the transfer that it
+//     completes. Initialise commands and loops have no entry.
 //  2. Each entry is the sum of runs, time and bytes of its commands. A wait adds only its time.
 //  3. Entries are sorted by descending time.
 //
@@ -76,7 +76,7 @@ static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruc
 }
 
 std::vector<fsdprt_profile_entry> Profile::entries() const {
-  std::map<uint32_t, const Instruction *> started; // by the id of the transfer
+  std::map<uint32_t, const Instruction *> started; // keys are ids of transfers
   std::map<Key, fsdprt_profile_entry> sums;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction &instruction = instructions[i], *counted = &instruction;

@@ -55,7 +55,7 @@ std::string RankExecutor::deviceProgress() const {
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", device->ordinal());
   if ((!passed && !next) ||
-      launchAt(interval.numbers + 1)) // The program is too short for a heartbeat, or too long.
+      launchAt(interval.numbers + 1)) // The program has too few or too many launches.
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);

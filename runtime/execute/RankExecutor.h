@@ -34,11 +34,10 @@ public:
   /// Returns the file of offloaded states, or null.
   const RankFile *getFile() const { return file.get(); }
 
-  /// Starts the threads that programs need: one if there are collectives on channels, and one for
-  /// the file of offloaded states if there are copies on channels. `copies` is the number of the
-  /// latter.
+  /// Starts a thread for collectives on channels if `hasChannels` is true, and a thread for copies
+  /// on channels from and to the rank's file. `copies` is the number of all copies on channels.
   void addTransferWorkers(bool hasChannels, uint32_t copies);
-  /// Ends the transfer threads. The arena must not be freed before.
+  /// Ends the transfer threads. The arena must be freed after this call.
   void stop();
 
   //===- Memory, only while no program runs ---------------------------------===//
@@ -99,10 +98,10 @@ public:
 private:
   /// A copy on a channel that has been started and not yet awaited.
   struct AsyncCopy {
-    const std::byte *from = nullptr; ///< source; null for `offset` in the file
-    std::byte *to = nullptr;         ///< target; null for `offset` in the file
+    const std::byte *from = nullptr; ///< source in memory; null if it is at `offset` in the file
+    std::byte *to = nullptr;         ///< target in memory; null if it is at `offset` in the file
     uint64_t bytes = 0, offset = 0;
-    bool isVisible = true; ///< the host can address `from` and `to`
+    bool isVisible = true; ///< true if the host can address `from` and `to`
     const char *label = "";
   };
 
@@ -136,7 +135,7 @@ private:
   std::unique_ptr<RankFile> file;
   std::vector<std::byte> chunk;                    ///< buffer between the file and GPU memory
   std::vector<AsyncCopy> transfers;                ///< copies by the index of their instructions
-  std::unique_ptr<AsyncTransferWorker> fileWorker; ///< executes copies on channels with the file
+  std::unique_ptr<AsyncTransferWorker> fileWorker; ///< worker for asynchronous file copies
   RankRun run;                                     ///< the current run
 };
 

@@ -132,7 +132,7 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 
 void RankGroup::awaitRanks() {
   // `grace` gives ranks time to report their own waits first. `still` is the time in which this
-  // thread has observed no progress. It does not grow while the whole machine is suspended.
+  // thread has observed no progress. `still` does not grow while the whole machine is suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
@@ -188,7 +188,7 @@ void RankGroup::serve(uint32_t rank) {
                                  std::strcmp(currentName, "step") == 0});
       (this->*job)(executor(rank));
     } catch (const Abandoned &) {
-      // Another rank reports the reason. That rank may be in another process.
+      // Another rank, which may be in another process, reports why the run failed.
       if (localRanks() < ranks())
         error = communicator->abandoned();
     } catch (const Error &reason) {

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A group contains the ranks of a mesh. Some or all of them are in this process, and are called the
-// ranks here. Each rank here has an arena, a thread and a worker pool. run() executes a program on
-// all ranks here and waits for them. The communicator defines which ranks are here, and connects
-// them with the ranks of other processes.
+// A group contains the ranks of a mesh. Some or all of these ranks are in this process; comments
+// call them the ranks here. Each rank here has an arena, a thread and a worker pool. run() executes
+// a program on all ranks here and waits for them. The communicator defines which ranks are here,
+// and connects them with the ranks of other processes.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
@@ -32,10 +32,10 @@ namespace fsdprt {
 class RankGroup {
 public:
   /// Decodes the programs with the layout `layout`, adds their collectives to the communicator, and
-  /// connects it. Throws Error.
+  /// connects the ranks. Throws Error.
   RankGroup(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator,
             const fb::Layout &layout, bool reference, const RankGroupOptions &options);
-  /// Must not be called if hasHung() is true, because the threads of the group still use it.
+  /// A group must not be destroyed if hasHung() is true, because its threads still use it.
   ~RankGroup();
   RankGroup(const RankGroup &) = delete;
   RankGroup &operator=(const RankGroup &) = delete;
@@ -57,7 +57,7 @@ public:
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns true if the results of checked lookups are valid: all kernels run.
+  /// Returns true if all kernels run, so that the results of checked lookups are valid.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;

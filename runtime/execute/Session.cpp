@@ -58,7 +58,7 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
   return kinds;
 }
 
-/// Returns the memory that this session needs on this machine. Over MPI, the launcher tells how
+/// Returns the memory that this session needs on this machine. Over MPI, the launcher reports how
 /// many ranks are on this machine.
 static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
                              const fb::Layout *reference, const fsdprt_session_options &options,

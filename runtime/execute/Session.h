@@ -34,9 +34,9 @@ public:
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                   const void *data, DType type);
   /// Sets `memory` to the range and address of a rank's shard of state `index`. If `rank` is
-  /// FSDPRT_REFERENCE, sets it to those of the same state in the reference.
+  /// FSDPRT_REFERENCE, sets `memory` to the range and address of the state in the reference.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
-  /// Fills `memory` for the copy of that shard that the program 'snapshot' makes.
+  /// Sets `memory` to the range and address of the shard's copy by the program 'snapshot'.
   void snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   /// Copies elements [first, first + count) of a rank's shard of state `index` to `into`. If `into`
   /// is null, copies `from` to these elements.
@@ -53,8 +53,8 @@ public:
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 
-  /// Returns the profile of 'step' on the first rank of this process. Throws Error if there is
-  /// none.
+  /// Returns the profile of 'step' on the first rank of this process. Throws Error without a
+  /// profile.
   Profile &profile() const;
   /// Returns the trace. In the process of rank 0, collects the events of all ranks first.
   const Trace &trace() const;
@@ -81,7 +81,7 @@ private:
 
   const Artifact &artifact;
   std::unique_ptr<RankGroup> ranks, reference;
-  std::shared_ptr<CommandTimer> timer; ///< null without a profile or trace; shared with `ranks`
+  std::shared_ptr<CommandTimer> timer; ///< observer of `ranks`; null without a profile or trace
 };
 
 uint64_t elementsOf(const fb::Param &param);

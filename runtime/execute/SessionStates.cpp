@@ -110,7 +110,7 @@ static void checkElements(const fb::Param &param, uint64_t first, uint64_t count
 namespace {
 /// The range of elements of a flat buffer that are in [first, first + count) and in a rank's shard.
 struct Overlap {
-  uint64_t begin, end; ///< indices in the flat buffer
+  uint64_t begin, end; ///< indices of elements in the flat buffer
   Overlap(const RankGroup &group, const fb::State &state, uint32_t rank, uint64_t first,
           uint64_t count)
       : begin(std::max(first, group.firstElement(state, rank))),
@@ -278,7 +278,7 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
 }
 
 /// Compares all shards with the reference. The process of rank 0 collects the shards of the other
-/// processes one by one. It collects all of them even after a difference, because every process
+/// processes one by one. It collects all shards even after a difference, because every process
 /// sends its shards.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();

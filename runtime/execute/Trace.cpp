@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. The constructor counts the commands of one run; the commands of a loop count once per
-//     iteration. The ring buffer has one record for each.
+//     iteration. The ring buffer of a rank has one record for each command of a run.
 //  2. visit() turns each record of a launch, copy, fill or wait into an event of the lane
 //     `compute`.
 //  3. A collective also becomes an event of the lane `gather` or `reduce`, and a copy on a channel
 //     an event of the lane `copy`. This event lasts from the start of the transfer to the end of
-//     its wait. The wait of a blocking collective lasts for the whole event.
+//     its wait. A blocking collective waits during its whole event.
 //  4. The member `ahead` of an event is the number of launches between a start and its wait.
 //
 // If the ranks are threads of one process, they copy bytes only during the wait. Collectives that
@@ -124,7 +124,7 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     const Record *record;
     uint32_t launches;
   };
-  std::unordered_map<uint32_t, Started> inFlight; // by the id of the transfer
+  std::unordered_map<uint32_t, Started> inFlight; // keys are ids of transfers
   uint32_t launches = 0;
   auto give = [&](fsdprt_trace_event event, uint64_t from, uint64_t to) {
     event.rank = rank;

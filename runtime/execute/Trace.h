@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each rank has a ring buffer with the last runs of a program, allocated before the first run. It
-// has a record of 40 bytes with the begin and end of each executed command. visit() builds events
-// from the records. On a GPU, the times are measured by the GPU (CommandTimer.h).
+// Each rank has a ring buffer with the last runs of a program, allocated before the first run. The
+// buffer has a record of 40 bytes with the begin and end of each executed command. visit() builds
+// events from the records. On a GPU, the times are measured by the GPU (CommandTimer.h).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
 //     gather                 [in flight     |..waited]
@@ -47,8 +47,8 @@ public:
                                    static_cast<uint32_t>(instruction)};
   }
 
-  /// Replaces the time stamps in the records of the last run by times, apart from stamp 0, which
-  /// means that there is no stamp.
+  /// Replaces the numbers of time stamps in the records of the last run by times. Number 0, which
+  /// means that there is no time stamp, stays 0.
   void resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf);
   /// Returns the number of time stamps of a run: two per command, and two more per transfer.
   static uint64_t stampsOf(const std::vector<Instruction> &instructions);
@@ -69,7 +69,7 @@ private:
   };
   struct alignas(64) Ring {
     std::vector<Record> records;
-    uint64_t began = 0, next = 0, end = 0; ///< number of runs, and two indices in `records`
+    uint64_t began = 0, next = 0, end = 0; ///< number of runs; indices in `records`
   };
   bool visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
                 const std::function<bool(const fsdprt_trace_event &)> &visit) const;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first byte selects either frames of the rendezvous, in pieces, or messages of channels.
+// The first byte selects the input format: frames of the rendezvous, in pieces, or channel
+// messages.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,7 +13,7 @@
 using namespace fsdprt;
 using namespace fsdpcommon;
 
-/// Visits all values, and asks each for its number and its description.
+/// Visits all values, converts each to numbers, and checks its description.
 static void visit(const JsonValue &value) {
   value.asSigned();
   value.asUnsigned();

@@ -21,8 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace fsdprt::fuzz {
 
-/// Ends the process, which libFuzzer reports, if the text is empty, longer than 16 KiB, or has
-/// control characters.
+/// Ends the process if the text is empty, longer than 16 KiB, or has control characters. libFuzzer
+/// then reports the input.
 void expectReadable(const std::string &message);
 
 #ifdef __cpp_exceptions // parts of the compiler are built without exceptions

@@ -17,9 +17,9 @@
 //     row      an element of the leading dimension of a file for this input (SampleFile)
 //     random   ids below their limit, or normally distributed floats, for an input without a file
 //
-// One random number per sample gives both the start of its window and the index of its row. Files
-// of rows have equal numbers of rows, and a sample uses the same row of each file. There is no
-// other relation between its window and its row. If the leading dimension of an input does not
+// One random number per sample determines the first token of the window and the index of the row.
+// Files of rows have equal numbers of rows, and a sample uses the same row of each file. The window
+// and the row of a sample are not related otherwise. If the leading dimension of an input does not
 // count samples, for example in a table for the whole batch, every step uses all rows of the file
 // of that input. Training uses the first part of a file, and validation reads the rest in order.
 //
@@ -38,9 +38,9 @@ namespace fsdprt {
 
 struct BatchOptions {
   uint64_t seed = 0;
-  bool overfit = false; ///< every step uses the samples of step 0
+  bool overfit = false; ///< true if every step uses the samples of step 0
   double validationFraction = 0.1;
-  /// Fraction of the random ids of an input that are replaced by its first extra id, if it has one.
+  /// Fraction of random ids that are replaced by the input's first extra id, if the input has one.
   double extraIds = 0;
 };
 

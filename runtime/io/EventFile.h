@@ -28,12 +28,12 @@ namespace fsdprt {
 
 /// Returns the CRC-32C (Castagnoli) of a range of bytes.
 uint32_t crc32c(const void *data, size_t size);
-/// Returns crc32c(), rotated and with a constant added, as records contain it.
+/// Returns crc32c() as records contain it: rotated, and with a constant added.
 uint32_t maskedCrc32c(const void *data, size_t size);
 
 class EventFile {
 public:
-  /// Throws Error if open() would fail for this folder.
+  /// Throws Error if open() would fail for `folder`.
   static void expectFolder(const std::string &folder);
   /// Creates the folder and a new file in it. The name of the file contains the time, the host name
   /// and the process id. If `firstStep` is above 1, the run resumes from a save.

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file is opened once and read through that descriptor, so that replacing it by rename(2) has
-// no effect. Bytes are copied by pread(2) and not mapped, because an access to a mapped file that
+// The file is opened once and read through one descriptor, so that replacing it by rename(2) has no
+// effect. Bytes are copied by pread(2) and not mapped, because an access to a mapped file that
 // another process has truncated raises SIGBUS. Size, modification time and change time are recorded
-// at opening, so that one fstat(2) detects whether the file was rewritten in place.
+// at opening, so that fstat(2) detects a file that was rewritten in place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,9 +57,9 @@ public:
   /// `strictly`, also throws if the change time has changed and the number of hard links has not.
   /// Allocates no memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
-  /// Like expectUnchanged(), but if only the change time has changed, throws InputChanged only if
-  /// comparison() no longer returns `content`, its result at opening. chmod(1) changes only the
-  /// change time, and so does a process that rewrites a file and restores its modification time.
+  /// Throws InputChanged if size or modification time have changed since opening. If only the
+  /// change time has changed, for example by chmod(1) or because a process has restored the
+  /// modification time, throws if comparison() does not return `content`, its result at opening.
   void expectContent(const std::string &content) const;
 
   /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged if the file has
@@ -80,7 +80,7 @@ private:
 
   std::string path;
   int file = -1;
-  mutable Version version; ///< updated by expectContent() if the content is unchanged
+  mutable Version version; ///< last version whose content was that at opening
 };
 
 } // namespace fsdprt

@@ -8,10 +8,10 @@
 //
 //     {'descr': '<i8', 'fortran_order': False, 'shape': (64, 128), }
 //
-// readNpyHeader() checks the following, because the file is untrusted. `major` is 1 to 3, and N is
-// at most 65,536 and within the file. The dictionary has exactly the three keys above. The array
-// has at most 32 dimensions. Its elements have a little-endian number type, are in C order, and
-// fill the rest of the file.
+// readNpyHeader() checks the following, because the file is untrusted. `major` is 1 to 3. N is at
+// most 65,536, and N bytes follow. The dictionary has exactly the three keys above. The array has
+// at most 32 dimensions. Its elements have a little-endian number type, are in C order, and fill
+// the rest of the file.
 //
 //===----------------------------------------------------------------------===//
 

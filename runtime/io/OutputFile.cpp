@@ -61,14 +61,14 @@ static void tryToOpen(const std::string &path) {
 void OutputFile::expectWritable(const std::string &path, bool atomic) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // Opening a pipe would wait for a process that reads it. Only its permissions are checked.
+    // Opening a pipe would wait for a process that reads it. Only check permissions.
     if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
       badInput("%s: cannot write: %s", path.c_str(),
                S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  // Errors other than ENOENT are final. An example is a name that is too long.
+  // Errors other than ENOENT are final, for example if the name is too long.
   if (!exists && errno != ENOENT)
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)
@@ -83,7 +83,7 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
 
 //===- Temporary names ----------------------------------------------------===//
 
-// Number of bytes of the name of FILE in a temporary name. A file name has at most 255 bytes.
+// Largest number of bytes of FILE's name in a temporary name. File names have at most 255 bytes.
 static constexpr size_t longestBase = 200;
 
 /// Returns a hash of the host name as eight hexadecimal digits.
@@ -138,7 +138,7 @@ void OutputFile::openTemporary() {
     fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST)
       badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
-    // Before the file is locked, another process may assume that it is abandoned and remove it.
+    // Before the file is locked, another process may consider the file abandoned and remove it.
     bool isLocked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
     struct stat status;
     if (fd >= 0 && (!isLocked || fstat(fd, &status) != 0 || status.st_nlink == 0))

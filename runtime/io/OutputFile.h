@@ -41,7 +41,7 @@ public:
   void open(const std::string &path, bool atomic);
   /// Creates a new file. Throws Error if `path` exists, even as a symbolic link.
   void openNew(const std::string &path);
-  /// Opens a file that is not atomic, truncates it to its first `bytes` bytes, and appends to them.
+  /// Opens a file in place, truncates it to its first `bytes` bytes, and appends to them.
   void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
   /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.
@@ -54,7 +54,7 @@ private:
   [[noreturn]] void fail(const char *doing);
   void openName(const std::string &name, int flags);
   void openTemporary();
-  std::string path, temporary; ///< final name, and temporary name, which is empty if not atomic
+  std::string path, temporary; ///< final name; temporary name, or "" if not atomic
   int fd = -1;
   bool regular = false;
 };

@@ -8,7 +8,7 @@
 // claims a file by a Unix socket whose abstract name is a hash of the file's name and of its
 // folder's device and inode. A claim leaves nothing in the file system and ends with its process.
 // Only processes of the same machine and network namespace see the claim. If two runs do not see
-// each other's claims, each writes a complete file, and the later file replaces the earlier file.
+// each other's claims, each run writes a complete file, and the later file remains.
 //
 //===----------------------------------------------------------------------===//
 

@@ -113,7 +113,7 @@ public:
     why = begin != std::string::npos   ? why.substr(begin + 3)
           : colon != std::string::npos ? why.substr(colon + 2)
                                        : why;
-    // refuse() would name the tensor `current`, which the error may not be in.
+    // refuse() would name the tensor `current`, but the error may be outside of it.
     current.clear();
     refuse(format("not JSON at byte %zu: %s", position, printable(why).c_str()));
   }

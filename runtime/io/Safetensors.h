@@ -6,8 +6,8 @@
 //
 //     | u64 N | N bytes of JSON | tensors, end to end |
 //
-// SafetensorsFile checks the following, because the file is untrusted. N is at most 100,000,000 and
-// within the file. The JSON is an object that begins at the first byte and has no duplicate or
+// SafetensorsFile checks the following, because the file is untrusted. N is at most 100,000,000,
+// and N bytes follow. The JSON is an object that begins at the first byte and has no duplicate or
 // unknown keys. Every number is a non-negative integer. The size of a tensor is the product of its
 // shape and the size of its dtype. The tensors fill the rest of the file without gaps or overlaps.
 //
@@ -74,7 +74,7 @@ struct TensorEntry {
 std::string safetensorsHeader(std::vector<TensorEntry> &entries,
                               const std::map<std::string, std::string> &metadata);
 
-/// Writes a file. The calls of write() give the data of all tensors in the order in which the
+/// Writes a file. The calls of write() must pass the data of all tensors in the order in which the
 /// constructor has sorted `entries`. The file does not exist before commit().
 class SafetensorsWriter {
 public:

@@ -28,7 +28,7 @@ static const char *fileNameOf(DType type) {
 }
 
 /// Sets `type` to the floating-point type with the safetensors name `name`. Returns false if there
-/// is none.
+/// is no such type.
 static bool floatOf(const std::string &name, DType &type) {
   for (DType known : {DType::f64, DType::f32, DType::f16, DType::bf16})
     if (name == fileNameOf(known)) {

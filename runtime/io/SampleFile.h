@@ -62,9 +62,9 @@ private:
   std::string shapeText(const std::string &first, const std::vector<uint64_t> &rest) const;
 
   std::string path;
-  InputFile file;                           ///< closed if `tensors` is used
-  std::unique_ptr<SafetensorsFile> tensors; ///< null for other formats
-  std::string content;                      ///< comparison() at opening
+  InputFile file;                           ///< not open if `tensors` is used
+  std::unique_ptr<SafetensorsFile> tensors; ///< null unless the file is a safetensors file
+  std::string content;                      ///< result of comparison() at opening
   StoredArray array;
   std::vector<uint64_t> row;
   uint64_t rows = 0, elements = 1;       ///< number of samples, and of elements per sample

@@ -9,8 +9,8 @@
 // x int32: a magic number, a version and the number of tokens. Magic number 20240520 with version 1
 // means ids of 2 bytes, and 20240801 with version 7 means ids of 4 bytes.
 //
-// The constructor checks that all ids are below the limit. If an id is not, the constructor throws
-// Error with the position of the id. Callers use expectUnchanged() to detect later changes.
+// The constructor throws Error with the position of an id that is not below the limit. Callers use
+// expectUnchanged() to detect later changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +28,9 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// Opens a file. Throws Error, also if an id is not below `limit`. If `limit` is 0, there is no
-  /// limit. TokenType::automatic means the type in the header or, without a header, the narrowest
-  /// type that can represent ids below `limit`.
+  /// Opens and reads a file. Throws Error if this fails or if an id is not below `limit`; 0 means
+  /// no limit. TokenType::automatic means the type in the header or, without a header, the
+  /// narrowest type that can represent ids below `limit`.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }

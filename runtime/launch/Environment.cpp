@@ -93,7 +93,7 @@ static std::string shortened(const std::string &text) {
              : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
-/// Returns the job id and the variable or launcher that it is from, or an empty text.
+/// Returns the job id with the name of its variable or launcher, or an empty text.
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   auto named = [&](const std::string &id, const char *source) {
     return "'" + shortened(id) + "' (" + source + ")";

@@ -13,10 +13,9 @@
 //     PMI        PMI_RANK PMI_SIZE                                  (MPICH, Intel MPI)
 //     Slurm      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID             (in a step: SLURM_STEP_ID)
 //
-// Ranks connect over TCP at MASTER_ADDR and MASTER_PORT, with two exceptions, in which ranks
-// connect at a Unix socket. torchrun usually listens at that port itself
-// (TORCHELASTIC_USE_AGENT_STORE), and a Slurm step on one machine needs no port. The name of the
-// socket contains the launcher's id of the run.
+// Ranks usually connect over TCP at MASTER_ADDR and MASTER_PORT. They connect at a Unix socket if
+// torchrun listens at that port itself (TORCHELASTIC_USE_AGENT_STORE), and in a Slurm step on one
+// machine. The name of the socket contains the launcher's id of the run.
 //
 // A job id distinguishes two jobs that use one address. The job id is the first of these that is
 // set:
@@ -60,7 +59,7 @@ struct LaunchPlace {
   std::string text() const;
 };
 
-/// Returns the place that a launcher has given this process, or nullopt if there is no launcher.
+/// Returns the rank that a launcher has assigned to this process, or nullopt without a launcher.
 /// `variable` returns the value of an environment variable; by default it is getenv(). Throws Error
 /// if variables are invalid or contradict each other.
 std::optional<LaunchPlace>

@@ -19,8 +19,8 @@ namespace fsdprt {
 /// - early: prints a line and ends the process, because no step has begun.
 /// - said: prints a line and asks the run to end.
 /// - quiet: asks the run to end. Another process prints the line.
-/// - launched: SIGTERM asks the run to end, and so do later SIGTERMs. Other signals are not caught.
-///   This is for processes that fsdp-run has started for ranks.
+/// - launched: every SIGTERM asks the run to end. Other signals are not caught. Processes that
+///   fsdp-run has started for ranks use this value.
 enum class Interrupts { early, said, quiet, launched };
 void catchInterrupts(Interrupts how);
 /// Returns the number of the signal that asked the run to end, or 0.

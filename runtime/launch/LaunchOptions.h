@@ -34,7 +34,7 @@ struct LaunchOptions {
   uint64_t leastRanks = 0, mostRanks = 0;
   std::string elasticFolder; ///< folder of the artifacts for other numbers of ranks
   bool isElastic() const { return mostRanks != 0; }
-  std::string flightRecord; ///< path; empty for a file in $TMPDIR or /tmp
+  std::string flightRecord; ///< path of the flight record; empty for a default path
 
   // The next members are set in a process that has one of several ranks.
   std::optional<uint32_t> launchedRank;

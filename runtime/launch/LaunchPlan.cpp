@@ -113,8 +113,8 @@ std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
   const char *temporary = std::getenv("TMPDIR");
   std::string folder = format("%s/%s-%d-XXXXXX", temporary && *temporary ? temporary : "/tmp",
                               options.program, static_cast<int>(getpid()));
-  // The folder is of this user alone, because other users can create files in the temporary folder.
-  // If it cannot be created, writing the record fails with a message that names this path.
+  // Only this user can access the new folder, but other users can create files in $TMPDIR or /tmp.
+  // If mkdtemp() fails, writing the record fails later, with a message that names this path.
   [[maybe_unused]] char *made = mkdtemp(folder.data());
   return folder + "/flight.json";
 }

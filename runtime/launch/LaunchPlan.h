@@ -24,8 +24,8 @@ void placeProcess(LaunchOptions &options);
 /// artifact.
 void checkPlaceOf(const LaunchOptions &options, uint64_t ranksOfArtifact);
 
-/// Returns the path of the flight record, which is written if a rank is lost or hangs. Without the
-/// option, each call returns a path in a new folder, which only this user can read.
+/// Returns the path of the flight record, which is written if a rank is lost or hangs. Without
+/// --flight-record, each call creates a folder that only this user can read.
 std::string flightRecordPath(const LaunchOptions &options);
 
 } // namespace fsdprt

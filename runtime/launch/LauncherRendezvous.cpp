@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The host is a separate process, so that it can report the loss of any rank, including rank 0. The
-// host is not the parent of the ranks. It detects the end of a rank by the rank's channel, which
-// the kernel then closes. The host sends the first error to all ranks. A rank that fails asks the
-// host for this error, so that all ranks report the same error.
+// host is not the parent of the ranks. The host detects the end of a rank because the kernel closes
+// the rank's channel. The host sends the first error to all ranks. A rank that fails asks the host
+// for this error, so that all ranks report the same error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,13 +124,13 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // `host` could not be created and has told the ranks nothing
+    } catch (const Error &error) { // `met` is empty if `host` was created
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
         Channel(member.channel.release()).send(message);
     }
-  } catch (const std::exception &) { // gather() has told the ranks the error
+  } catch (const std::exception &) { // gather() has sent the error to the ranks
   }
   _exit(0);
 }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rendezvous names addresses, waits and reads the clock through this interface only. So a test
-// can run its code with its own clock, and in each order of the processes (test/explore). Bytes go
-// through ordinary sockets.
+// The rendezvous listens, connects, waits and reads the clock only through this interface. A test
+// can therefore replace the clock, and run processes in each possible order (test/explore). The
+// rendezvous reads and writes ordinary sockets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,7 @@ public:
   /// Returns the seconds of a monotonic clock.
   virtual double now();
   virtual void sleep(double seconds);
-  /// Waits until a descriptor is ready, at most for `seconds`. Returns the number of those that
-  /// are.
+  /// Waits until a descriptor is ready, at most for `seconds`. Returns how many are ready.
   virtual int poll(pollfd *wanted, size_t count, double seconds);
   /// Returns a descriptor that listens at an address, or -1, with the reason in errno.
   virtual int listen(const sockaddr_storage &address, socklen_t bytes, int type);
@@ -36,7 +35,7 @@ public:
 
   /// Returns the network in use.
   static Network &get();
-  /// Replaces the network; null stands for the system's. For tests.
+  /// Replaces the network in tests; null selects the network of the system.
   static void replace(Network *network);
 };
 

@@ -28,7 +28,7 @@ using ull = unsigned long long;
 namespace {
 class Launcher final : public ProcessSupervisor {
 public:
-  /// `restart` is the result of planRestart(). Its artifact is empty at the first start.
+  /// `restart` is the result of planRestart(). restart.artifact is empty at the first start.
   Launcher(const LaunchOptions &options, char **argv, const Restart &restart)
       : ProcessSupervisor(options, {}), argv(argv), restart(restart), children(host.ranks()) {}
   /// Kills the remaining children and waits for them.
@@ -212,7 +212,7 @@ int fsdprt::launch(const LaunchOptions &options, char **argv,
                    restart.resume.c_str(), where.c_str(), (ull)restarts + 1,
                    (ull)options.mostRestarts);
       current.artifact = restart.artifact;
-      current.ranks = 0; // --ranks applies to the first artifact only
+      current.ranks = 0; // --ranks is for the first start only
     }
   }
 }

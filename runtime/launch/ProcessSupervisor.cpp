@@ -144,8 +144,8 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// Ends the run if no further rank connects within `timeoutSeconds` after the last one that did.
-/// For the first rank, the limit is ten times as long.
+/// Ends the run if no rank connects within `timeoutSeconds` after the previous rank. For the first
+/// rank, the limit is ten times as long.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)
     return;

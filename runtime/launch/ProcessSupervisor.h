@@ -28,7 +28,7 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  static constexpr double graceSeconds = 10; ///< time after which ranks are killed after an error
+  static constexpr double graceSeconds = 10; ///< time from an error until ranks are killed
 
   /// `ends` are the descriptors of the channels to the ranks. If `ends` is empty, `host` creates
   /// the channels.

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements frames, addresses and the rank's part of the rendezvous. A rank tries to connect until
-// its time limit, because rank 0 may start later. It then reports the last problem. If the host
-// sends a refusal, the rank does not try again.
+// its time limit, because rank 0 may start later. After this limit, the rank reports the last
+// problem. If the host sends a refusal, the rank does not try again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -242,7 +242,7 @@ Descriptor Attempt::connectToAny() {
 }
 
 /// Sends a hello frame and waits for a welcome frame. Returns nullopt if the other end closes the
-/// connection before it answers. Throws Error if the host refuses.
+/// connection without an answer. Throws Error if the host refuses.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
   hello.introduce(place);
@@ -342,7 +342,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // a refusal, or data of another program
+  } catch (const Error &error) { // refusal, or data of another program
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";
@@ -354,7 +354,7 @@ void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, dou
       RendezvousHost(place, seconds, /*asks=*/false).refuse(reason, /*told=*/{0});
     else
       Attempt(place, seconds).refuse(reason);
-  } catch (const Error &) { // the host cannot be reached
+  } catch (const Error &) { // ignored: the host cannot be reached
   }
 }
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Connects processes that know only their rank and an address. One process is the host. Afterwards,
-// each rank has a channel to the host, like the ranks that fsdp-run --processes starts.
+// Connects processes that initially have only their rank and the host's address. Afterwards, each
+// rank has a channel to the host, like the ranks that fsdp-run --processes starts.
 //
 //     rank                                        host, on the machine of rank 0
 //     connect, until a process listens
@@ -18,7 +18,7 @@
 // Frames have a fixed size and begin with a magic number. Data without the magic number is from
 // another program. Unix sockets have abstract names, so that nothing is left in the file system. If
 // the rendezvous fails, the host tells all ranks the reason. The host rejects a process of another
-// job, which does not make the rendezvous fail.
+// job, and the rendezvous continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,14 +55,14 @@ private:
 /// Message between a rank and the host before the rank has its channel.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
-  static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frames.
+  static constexpr char expected[] = "fsdpmt2"; // The digit is the version of frames.
 
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
   double secondsLeft = 0;                ///< time until the rank stops waiting
   char machine[128] = {}, host[64] = {}; ///< result of machineIdentity(), and of machineName()
-  char job[160] = {}, session[64] = {};  ///< as in LaunchPlace
+  char job[160] = {}, session[64] = {};  ///< values of LaunchPlace
   char text[1024] = {};
 
   static Frame make(Kind kind);
@@ -99,17 +99,17 @@ struct MeetingAddress {
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// Returns the address `meetingName` of `place` or, if it is empty, all addresses of the host
-  /// `address`. Throws Error if this host name does not exist. If the lookup fails for another
+  /// Returns the address place.meetingName or, if this name is empty, all addresses of the host
+  /// place.address. Throws Error if this host name does not exist. If the lookup fails for another
   /// reason, so that a later call may succeed, returns no address and sets `problem`.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
-/// Connects to an address as the rank of `place`, and returns the message with which the process
-/// that listens there refuses it. Returns an empty text if that process is not fsdp-run.
+/// Connects to an address as the rank of `place`, and returns the message with which the listening
+/// process refuses the connection. Returns an empty text if that process is not fsdp-run.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
-/// Returns a text that identifies this machine. It is equal for processes that can share memory.
+/// Returns a text that identifies this machine, equal for processes that can share memory.
 std::string machineIdentity();
 /// Returns the host name, for messages.
 std::string machineName();
@@ -126,8 +126,8 @@ void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seco
 
 class RendezvousHost {
 public:
-  /// Listens at `place`. Throws Error if this fails. If another process listens there and `asks` is
-  /// true, calls askWhoListens(), by which the other process learns of a second rank 0.
+  /// Listens at `place`, or throws Error. If another process listens there and `asks` is true,
+  /// calls askWhoListens(), so that the other process detects a second rank 0.
   RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
@@ -138,8 +138,8 @@ public:
   /// Connects all ranks and returns one Member per rank, in the order of ranks. On failure, calls
   /// refuse() and throws Error.
   std::vector<Member> gather();
-  /// Tells the ranks that are connected, or that connect within some seconds, that the rendezvous
-  /// has failed. The ranks `told` already know. Returns when all ranks know.
+  /// Sends `reason` to all ranks except `told` that are connected or connect within some seconds.
+  /// Returns when all ranks have received `reason`.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:

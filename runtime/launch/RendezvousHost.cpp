@@ -30,7 +30,7 @@ static constexpr double occupiedSeconds = 5;   // time for which another process
 static constexpr double askAfterSeconds = 0.2; // time for an earlier rendezvous to end
 static constexpr size_t mostStrangers = 64;    // limit of unidentified connections
 
-// Begins the host's refusal of a second process with a rank.
+// Beginning of the message that refuses a second process with the rank of another process.
 static constexpr const char twinWords[] = "two processes have rank ";
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
@@ -67,9 +67,9 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
       asked = true;
       answer = askWhoListens(addresses.back(), place);
       if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
-        isLate = true; // the port remains in use
+        isLate = true; // that rank 0 keeps the port
     }
-    // The question may have taken the rest of the time.
+    // askWhoListens() may have returned after `deadline`.
     isLate = isLate || Network::get().now() > deadline;
     if (isLate && problem == EADDRINUSE)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
@@ -172,7 +172,7 @@ void RendezvousHost::readAll() {
   }
 }
 
-/// Counts a rank that reports a failure as connected, and throws its error.
+/// Counts a rank that reports a failure as connected, and throws the error of the rank.
 void RendezvousHost::takeRefusal(Guest &guest) {
   guest.hello = guest.reader.get();
   guest.isKnown = true;
@@ -229,7 +229,7 @@ void RendezvousHost::admit(Guest &guest) {
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    // All ranks fail at the same time.
+    // Fail as soon as the first rank stops waiting.
     limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
@@ -288,9 +288,9 @@ static std::string secretName() {
                 static_cast<unsigned long long>(words[1]));
 }
 
-/// Returns the ranks that have ended their connection without a channel. A rank keeps the
-/// connection until it has sent its message to the door, so a rank whose message is not there is
-/// lost.
+/// Returns the ranks that have closed their connection and have no channel yet. A rank first sends
+/// a message to `door`, the socket of the channels, and then closes the connection. If this message
+/// is missing, the rank is lost.
 std::set<uint32_t> RendezvousHost::findEnded(const std::vector<Member> &members) {
   std::set<uint32_t> ended;
   for (const auto &guest : guests)

@@ -20,8 +20,8 @@ using fsdpcommon::LinkRate;
 using fsdpcommon::RoundSize;
 using fsdpcommon::SwitchReduce;
 
-/// Reads a file such as examples/clusters/8xH200.json. Throws an Error with the place of the first
-/// problem.
+/// Reads a file such as examples/clusters/8xH200.json. Throws an Error with the position of the
+/// first problem.
 Cluster readCluster(const std::string &path);
 
 } // namespace fsdprt

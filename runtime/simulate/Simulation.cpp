@@ -229,8 +229,8 @@ void Simulator::finish(const Started &one) {
   addWait(event, before, one.launches);
 }
 
-/// Appends two events. `event` is the transfer, on its own lane; it started after `launchesBefore`
-/// launches. The other event is the wait, from `before` to now, on the compute lane.
+/// Appends `event`, a transfer that started after `launchesBefore` launches, on its own lane. Also
+/// appends an event on the compute lane for the wait, which lasts from `before` to now.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
   event.ahead = static_cast<uint32_t>(launches - launchesBefore);

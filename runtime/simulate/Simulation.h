@@ -36,7 +36,7 @@ struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
   uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens` counts all ranks
   std::vector<double> busy;                                   // busy seconds of each level of links
-  std::vector<SimulatedCollective> collectives;               // in descending order of exposed time
+  std::vector<SimulatedCollective> collectives;               // by descending exposed time
 
   /// Events of rank 0, ordered by their ends. The artifact owns their strings.
   std::vector<fsdprt_trace_event> events;

@@ -12,9 +12,9 @@
 //   links   bytes * (n - 1) / n that each rank sends at the rate of the slowest level; steps of one
 //           chunk overlap with steps of the next chunk
 //
-// Where the ring crosses from one block of a level to another, the m members in a block share the
-// uplinks of m ranks. The model follows NCCL 2.30 (src/graph/tuning.cc). A switch reduces the data
-// of all ranks and returns the sum, in rounds; a fixed latency follows each round and is not
+// If a block of links has m members of the group, the ring leaves the block over the uplinks of
+// these m ranks together. The model follows NCCL 2.30 (src/graph/tuning.cc). A switch reduces the
+// data of all ranks and returns the sum, in rounds; a fixed latency follows each round and is not
 // hidden. The size of a round depends on the payload (src/enqueue.cc).
 //
 // As in NCCL, the protocol with the least head + bytes / bandwidth is chosen.

@@ -21,7 +21,7 @@ namespace fsdprt {
 
 class BackgroundTask {
 public:
-  /// Set when the owner no longer wants the result. Long work checks it between its parts.
+  /// A flag that is set when the owner no longer needs the result. Long work reads it regularly.
   using Cancelled = std::atomic<bool>;
   using Work = std::function<void(const Cancelled &cancelled)>;
 
@@ -31,8 +31,8 @@ public:
   BackgroundTask(const BackgroundTask &) = delete;
   BackgroundTask &operator=(const BackgroundTask &) = delete;
 
-  /// Starts a thread that calls `work`. No other work may be running. Its allocations are not
-  /// counted by --assert-no-allocations.
+  /// Starts a thread that calls `work`. No other work may be running. --assert-no-allocations does
+  /// not count the allocations of this thread.
   void start(Work work);
   /// Returns true if no work is running.
   bool hasEnded() const { return ended.load(std::memory_order_acquire); }

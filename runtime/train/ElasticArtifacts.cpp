@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Each file *.fsdp of the folder is opened, which checks it. A file that cannot be opened, for
-//     example because it is for another processor, is left out. Why it cannot be opened is reported
-//     only if the file is named after the given artifact, as gpt.shard3.fsdp is after gpt.fsdp.
+//     example because it is for another processor, is left out. The reason is reported only if the
+//     file is named after the given artifact, as gpt.shard3.fsdp is after gpt.fsdp.
 //  2. A candidate has the same target, a program 'step', a number of ranks in the range, and
 //     parameters and optimizer states to which the states of the given artifact map.
 //  3. Candidates for one number of ranks are compared by three criteria, in this order. A candidate
@@ -33,7 +33,7 @@ struct Candidate {
   std::string path, target;
   uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, over all ranks
   bool trains = false;
-  bool copies = false; ///< whether saves are written from a copy (--async-save)
+  bool copies = false; ///< true if compiled with --async-save
   SaveIndex layout;
 };
 /// Difference from the given artifact: whether the names are unrelated, the number of differing

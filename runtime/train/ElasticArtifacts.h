@@ -44,7 +44,7 @@ private:
 
   std::string folder;
   uint64_t least, most;
-  std::map<uint64_t, std::string> artifacts; ///< paths by number of ranks
+  std::map<uint64_t, std::string> artifacts; ///< paths of artifacts by number of ranks
   std::vector<std::string> reasons;
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Owning handles for objects of the C interface, and call(), which throws its errors.
+// Defines owning handles for the C interface, and call(), which throws errors of this interface.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,7 @@ namespace fsdprt {
 struct LearningRate {
   double lr = 0, minimum = 0;
   uint64_t warmupSteps = 0;
-  uint64_t decaySteps = 0; ///< step at which the rate reaches `minimum`; 0 if it does not decay
+  uint64_t decaySteps = 0; ///< step at which the rate reaches `minimum`; 0 without decay
 
   double at(uint64_t step) const {
     if (step < warmupSteps)

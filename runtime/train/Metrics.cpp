@@ -22,7 +22,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 /// Returns the size in bytes of the complete lines of `text` up to step `last`. Throws Error unless
-/// each of them begins with {"step": and a number.
+/// each of these lines begins with {"step": and a number.
 static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
   static constexpr std::string_view begin = "{\"step\":";
   uint64_t kept = 0;

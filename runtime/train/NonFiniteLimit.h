@@ -21,8 +21,8 @@ public:
   /// from.
   void resume(uint64_t before) { inARow = before; }
   uint64_t count() const { return inARow; }
-  /// Counts step `number`, whose step block is `block`, and reports the step if it is not finite.
-  /// Returns false if the limit is exceeded, so that the run must end. Allocates no memory.
+  /// Counts step `number`, whose step block is `block`, and reports the step if its numbers are not
+  /// finite. Returns false if the limit is exceeded, so that the run must end. Allocates no memory.
   bool allows(const TrainingRun &run, uint64_t number, const float *block);
   bool isExceeded() const { return *why != 0; }
   const char *reason() const { return why; }

@@ -22,7 +22,7 @@ namespace fsdprt {
 /// Name of the tensor that holds a rank's step block.
 inline constexpr const char saveBlockName[] = "step_block";
 
-/// Returns a map from tensor names to indices of states: those of which `rank` writes a piece.
+/// Returns the states of which `rank` writes a piece: a map from tensor names to state indices.
 std::map<std::string, uint64_t> statesOf(const SaveIndex &layout, uint64_t rank);
 
 /// Returns the address and range of the elements of a state that a rank holds.
@@ -31,12 +31,12 @@ fsdprt_state_memory memoryOf(const fsdprt_session *session, uint32_t rank, uint6
 /// The content of a rank's file.
 class RankSave {
 public:
-  /// Describes the file and reads the step block. If `isCopy`, the content comes from the copy of
-  /// the state that the program 'snapshot' has made. Else it is read when the file is written.
+  /// Describes the file and reads the step block. If `isCopy` is true, write() writes the copy that
+  /// the program 'snapshot' has made, and otherwise the states.
   RankSave(const SaveIndex &layout, uint32_t rank, uint64_t step, const fsdprt_session *session,
            bool isCopy);
-  /// Writes the file to `folder`, and its size and hash to `about`, which has its name. Throws
-  /// Error. Another thread may write a copy while programs run; `cancelled` then ends it early.
+  /// Writes the file about.name to `folder`, and its size and hash to `about`. Throws Error.
+  /// Another thread may write a copy while programs run; write() ends early if `cancelled` is set.
   void write(const std::string &folder, SaveIndex::File &about,
              const BackgroundTask::Cancelled *cancelled = nullptr) const;
 
@@ -52,7 +52,7 @@ private:
   uint32_t rank;
   std::string header;
   std::array<float, FSDPRT_BLOCK_SIZE> block = {};
-  std::vector<Piece> pieces; ///< in the order of the file
+  std::vector<Piece> pieces; ///< tensors in the order of the file
 };
 
 } // namespace fsdprt

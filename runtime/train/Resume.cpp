@@ -8,7 +8,7 @@
 //     validation fraction come from the save unless the user set these options.
 //  2. The data must be equal to the data of the save (TrainingData.h).
 //  3. The program 'init' runs, and then states and step blocks are loaded. The next step is the one
-//     after the step of the save. A save of another artifact is reported in one line.
+//     after the step of the save. If the save is of another artifact, a line reports this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +78,8 @@ void Trainer::announceSave(uint64_t step, uint64_t bytes, double seconds, const 
                 saveName(step).c_str(), shortBytes(bytes, text), seconds, how);
 }
 
-/// Saves before the next step, or starts a save that steps do not wait for. The latter first waits
-/// for the save in flight, because there is one copy of the states.
+/// Saves before the next step, or starts a save that steps do not wait for. First waits for the
+/// save in flight, because there is only one copy of the states.
 void Trainer::save(bool isLast) {
   double start = monotonicSeconds();
   pollSave(/*waits=*/true);
@@ -98,7 +98,7 @@ void Trainer::save(bool isLast) {
   stalls.add(monotonicSeconds() - start, !waits);
 }
 
-/// Continues the save in flight, if there is one, or waits for its end.
+/// If a save is in flight, continues the save or, if `waits` is true, waits for its end.
 void Trainer::pollSave(bool waits) {
   if (!saver.isBusy())
     return;

@@ -20,7 +20,7 @@ namespace fsdprt {
 struct Content {
   std::string name;       ///< name of the option, such as "--text"
   std::string comparison; ///< size and hash of the content
-  std::string path;       ///< for messages only; may differ between ranks
+  std::string path;       ///< path of the file for messages; may differ between ranks
 };
 
 /// Returns the text for fsdprt_session_options::agreement; see core/Agreement.h.

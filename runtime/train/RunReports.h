@@ -39,7 +39,7 @@ struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {};      ///< bytes by type of collective, as in fsdprt_session_info
-  std::optional<double> saveStall; ///< seconds for which saves delayed the step; empty without one
+  std::optional<double> saveStall; ///< seconds for which saves delayed the step, if any did
 };
 
 /// Writes the metrics of step `number` from its step block. `validation` is the validation loss, or
@@ -54,9 +54,9 @@ class SaveStalls {
 public:
   /// Adds a save that delayed the next step by `seconds`.
   void add(double seconds, bool isAsync);
-  /// Adds to the delay by the last save.
+  /// Adds `seconds` to the delay that the last save has caused.
   void extend(double seconds);
-  /// Returns the delay since the last call, or nothing if no save caused one.
+  /// Returns the delay by saves since the last call of take(), or nothing if there was no save.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
   /// Reports the saves that steps did not wait for. `stepSeconds` is the time of all steps.
   void report(const TrainingRun &run, double stepSeconds) const;
@@ -64,7 +64,7 @@ public:
 private:
   uint64_t saves = 0; ///< saves that steps did not wait for; the next members describe them
   double sum = 0, last = 0, most = 0;
-  bool isAsync = false; ///< of the last save
+  bool isAsync = false; ///< argument of the last add()
   std::optional<double> untaken;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If a save of the step exists that 'latest' does not name, an earlier process died after it
-// renamed the save's folder and before it replaced 'latest'. The new save replaces that save.
+// If a save of the step exists and 'latest' does not name this save, an earlier process died after
+// renaming the save's folder and before replacing 'latest'. The new save replaces that save.
 //
 // An old save is renamed to a temporary name before its files are removed, so that no folder with
 // the name of a save is incomplete.
@@ -80,7 +80,7 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
            advice.c_str());
 }
 
-/// Reads 'latest'. Throws Error if its content is invalid.
+/// Reads the file 'latest'. Throws Error if the content of the file is invalid.
 static FoundSave readLatest(const std::string &path) {
   std::string file = path + "/latest";
   std::ifstream stream(file);

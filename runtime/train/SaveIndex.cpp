@@ -329,8 +329,8 @@ static void readLayout(const JsonValue &root, SaveIndex &index) {
     index.files.push_back({text(file, "name"), text(file, "sha256"), number(file, "bytes")});
 }
 
-/// Returns the hash that is stored at the end of `text`. Throws Error unless it is the hash of
-/// `text` with zeros in place of the stored hash.
+/// Returns the hash that is stored at the end of `text`. Throws Error unless this hash is the hash
+/// of `text` with zeros in place of the stored hash.
 static std::string checkHash(const std::string &text) {
   std::string behind = behindHash;
   size_t least = sizeof hashKey - 1 + digits + behind.size();

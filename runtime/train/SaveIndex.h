@@ -37,14 +37,14 @@ struct RunState {
 
   // The next members describe the source of the samples. The samples of a step depend only on the
   // source, the seed and the step.
-  std::string source = "random"; ///< "random", "text", "tokens" or "inputs"
+  std::string source = "random"; ///< type of source: "random", "text", "tokens" or "inputs"
   std::string dataType;          ///< type of the tokens, such as "uint8"; empty without tokens
   std::string dataHash;
   uint64_t tokens = 0, trainTokens = 0;
   bool overfit = false;
   double extraIds = 0, validationFraction = 0;
 
-  /// A file with samples of one input. `hash` is its SHA-256.
+  /// A file with samples of one input. `hash` is the SHA-256 of the file.
   struct Input {
     std::string name, hash;
     uint64_t rows = 0, trainRows = 0;
@@ -57,7 +57,7 @@ struct RunState {
     std::string name;
     uint64_t samples = 0, elements = 0; ///< `elements`: number of elements of one sample
   };
-  std::vector<StepInput> stepInputs; ///< empty if the save does not list them
+  std::vector<StepInput> stepInputs; ///< empty if the save has no such list
 };
 
 struct SaveIndex {
@@ -77,7 +77,7 @@ struct SaveIndex {
     uint64_t shards = 0, shardSize = 0;
     std::vector<Param> params;
   };
-  /// A state. Piece p of its flat buffer is the tensor named `tensor` in the file of rank files[p].
+  /// A state. The file of rank files[p] has piece p of the flat buffer as the tensor `tensor`.
   struct State {
     std::string tensor, role, dtype;
     uint64_t unit = 0, elements = 0; ///< `elements`: number of elements of one piece

@@ -143,11 +143,11 @@ private:
   std::string save, artifact;
   Layout there, here;
   std::vector<std::string> differing, missing, extra; ///< problems of parameters
-  /// Names of parameters by the problem that one of their states has.
+  /// Keys: problems of states. Values: names of the parameters with this problem.
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 
-/// Does step 3 above.
+/// Compares the parameters of both models (step 3 at the top of this file).
 void SaveMapping::Matching::compareParams() {
   for (const auto &[name, place] : here.params) {
     auto found = there.params.find(name);
@@ -215,8 +215,8 @@ void SaveMapping::Matching::compareStates() {
   }
 }
 
-/// Notes the dtypes if they differ. A parameter that has a master is ignored, because each step
-/// rounds the parameter from the master.
+/// Records a change of dtype from `from` to `state`, if there is one. A parameter that has a master
+/// is ignored, because each step rounds the parameter from the master.
 void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
                                        const SaveIndex::State &state) {
   bool derived = state.role == "parameter" && here.states.count(Key(state.unit, "master"));
@@ -224,7 +224,7 @@ void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
     to.changes.insert({from.dtype, state.dtype, state.role});
 }
 
-/// Does step 4 above for one state.
+/// Adds the ranges of state `number` (step 4 at the top of this file).
 void SaveMapping::Matching::addRanges(uint64_t number) {
   const SaveIndex::State &state = wanted.states[number];
   for (const SaveIndex::Param &param : wanted.units[state.unit].params) {

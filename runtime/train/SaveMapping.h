@@ -56,7 +56,7 @@ public:
 private:
   class Matching;
   bool sameLayout = false;
-  std::vector<std::vector<StateRange>> ranges;                         ///< by state of the artifact
+  std::vector<std::vector<StateRange>> ranges;                         ///< one list per state
   std::set<std::tuple<std::string, std::string, std::string>> changes; ///< from, to, role
 };
 

@@ -9,7 +9,7 @@
 //  2. The index of a candidate is checked against its own hash and, if 'latest' names the
 //     candidate, against the hash in 'latest'. The states in the index are mapped to those of this
 //     run (SaveMapping.h). The files are opened, and their sizes and hashes are checked.
-//  3. The first undamaged candidate is used. If it is of another model or optimizer, open() fails.
+//  3. The first undamaged candidate is used; open() fails if it is of another model or optimizer.
 //  4. Each rank reads its part of the states through the descriptors of the checked files. If a
 //     file has changed by the end of all reads, load() fails.
 //
@@ -35,8 +35,8 @@ static constexpr size_t chunkBytes = 1 << 20;
 
 //===- A file -------------------------------------------------------------===//
 
-/// Returns the tensor `name` of a rank's file. Throws Error unless it exists and has the given type
-/// and number of elements.
+/// Returns the tensor `name` of a rank's file. Throws Error unless the tensor exists and has the
+/// given type and number of elements.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
                               const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);
@@ -47,7 +47,7 @@ static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &na
   return found->second;
 }
 
-/// A rank's file. The first thread that needs it opens and checks it.
+/// A rank's file. The first thread that calls checked() opens and checks the file.
 class SavedRun::File {
 public:
   File(std::string path, const SaveIndex &index, uint64_t rank)
@@ -222,7 +222,7 @@ struct SavedRun::Loading {
   const SavedRun &save;
   fsdprt_session *session;
   uint32_t into;  ///< rank, or FSDPRT_REFERENCE
-  uint64_t state; ///< index in the artifact
+  uint64_t state; ///< index of the state in the artifact
   std::vector<std::byte> part, converted;
 
   void run() {
@@ -253,8 +253,8 @@ private:
     }
   }
 
-  /// Converts the first `count` elements of `part` from `dtype`, and writes them from element `at`
-  /// of the rank's piece on. `flat` is the index of the first of them in the flat buffer.
+  /// Converts the first `count` elements of `part` from `dtype`, and writes them to the rank's
+  /// piece, beginning at its element `at`, which is element `flat` of the flat buffer.
   void write(const StateRange &range, const std::string &dtype, uint64_t flat, uint64_t at,
              uint64_t count) {
     const SaveIndex::State &to = save.wanted.states[state];

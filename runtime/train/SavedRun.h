@@ -18,8 +18,8 @@
 
 namespace fsdprt {
 
-/// A save that a run resumes from. Each file is opened once. Its hash is checked and its data is
-/// loaded through the same file descriptor.
+/// A save that a run resumes from. Each file is opened once: its hash is checked and its data is
+/// loaded through one file descriptor.
 class SavedRun {
 public:
   /// Size in bytes of the largest save of which each process checks all files. If a save is larger,
@@ -41,7 +41,7 @@ public:
   /// Returns the hash of the index. Because the index has the hashes of all files, equal results
   /// mean equal saves.
   const std::string &sha256() const { return index.sha256; }
-  /// Returns why the run does not resume from the last save. The result is empty if it does.
+  /// Returns why the run does not resume from the last save, or an empty text if it does.
   const std::string &fallback() const { return whyNotLast; }
   /// Returns how this run differs from the saved run, as text to print after "note: ". The result
   /// is empty if the save is of this artifact. `own` describes the inputs of this run.

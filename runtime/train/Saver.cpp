@@ -8,7 +8,7 @@
 // its ranks, and commit() completes the save. After each part the processes exchange their results.
 //
 // A blocking save writes with several threads. A save in flight uses one thread per process, so
-// that it takes little from the steps. If a process fails, the others cancel their thread.
+// that steps are hardly slower. If a process fails, the other processes cancel their threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   std::vector<Word> words(rank ? layout.files.size() : 1, mine);
   call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
        static_cast<void *>(words.data()));
-  // The processes whose thread was cancelled have no reason of their own.
+  // Prefer the errors of processes other than those whose thread was cancelled.
   for (bool cancelled : {false, true})
     for (size_t i = 0; i < words.size(); ++i)
       if (words[i].status != FSDPRT_OK && (words[i].status == FSDPRT_ABANDONED) == cancelled)
@@ -56,7 +56,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Calls part(word) and returns `word` with the error of the call, for meet() to send.
+/// Calls part(word) and returns `word`, which contains the error if part() throws.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;
@@ -72,7 +72,7 @@ static Word tried(Part part) {
   return word;
 }
 
-/// Calls part(). If it fails, ends the save and throws Error.
+/// Calls part(). If part() throws Error, ends the save and throws Error.
 template <typename Part>
 auto Saver::orAbandon(uint64_t step, Part part) {
   try {
@@ -118,7 +118,7 @@ std::string Saver::begin(uint64_t step, fsdprt_session *session) {
   return meet(mine, session)[0].text;
 }
 
-/// Exchanges sizes and hashes of the files, or the error in `mine`, which may have one.
+/// Exchanges the sizes and hashes of the files. Throws the error in `mine` of any process.
 void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const {
   if (rank) {
     std::strncpy(mine.sha256, index.files[*rank].sha256.c_str(), sizeof mine.sha256 - 1);
@@ -131,7 +131,7 @@ void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) c
   }
 }
 
-/// Completes a save whose files are written. Returns its size. Only the process of rank 0 calls it.
+/// Completes, in the process of rank 0, a save whose files are written. Returns the save's size.
 uint64_t Saver::commit(const std::string &to, SaveIndex &index) {
   std::string text = writeIndex(index);
   OutputFile file;

@@ -12,8 +12,9 @@
 //   thread           copy [--- write, hash ----]      [- commit -]
 //
 // start() copies the states to the memory that the plan has for them. A thread of each process then
-// writes the files of its ranks. When all have ended, the process of rank 0 completes the save in a
-// thread. All processes learn of both ends, and of errors, in the same call of poll().
+// writes the files of its ranks. When these threads have ended, a thread of rank 0's process
+// completes the save. In all processes, the same call of poll() reports the complete save or an
+// error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,10 +33,10 @@ namespace fsdprt {
 /// A complete save.
 struct FinishedSave {
   uint64_t step = 0, bytes = 0;
-  double seconds = 0; ///< from its start to its completion
+  double seconds = 0; ///< time from the start to the completion of the save
 };
 
-/// Writes saves of one run. Its session must outlive it.
+/// Writes saves of one run. The session of the run must outlive the saver.
 class Saver {
 public:
   /// Prepares saving to `folder`, which keeps the newest `keep` saves, or all if `keep` is 0.
@@ -58,7 +59,7 @@ public:
   void start(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
   /// Returns true if a save has started but has been neither completed nor reported as failed.
   bool isBusy() const { return flight.has_value(); }
-  /// Continues the save in flight. Returns it when it is complete.
+  /// Continues the save in flight, and returns the save when it is complete.
   std::optional<FinishedSave> poll(fsdprt_session *session);
   /// Waits for the save in flight. Returns nothing if there is none.
   std::optional<FinishedSave> wait(fsdprt_session *session);
@@ -70,10 +71,10 @@ private:
     std::string folder;
     std::vector<RankSave> ranks; ///< of this process
     double began = 0;
-    bool isCommitting = false; ///< all files are written
+    bool isCommitting = false; ///< true if all files are written
     uint64_t bytes = 0;        ///< size of the complete save, in the process of rank 0
   };
-  /// What a process reports to the others after each part of a save.
+  /// Report of a process to the other processes after each part of a save.
   struct Word;
 
   SaveIndex describe(const RunState &run, const fsdprt_session *session) const;
@@ -96,7 +97,7 @@ private:
   std::string path;
   uint64_t keep = 0;
   std::optional<Flight> flight;
-  BackgroundTask task; ///< declared last: it ends before what it uses
+  BackgroundTask task; ///< destroyed first, because its thread uses other members
 };
 
 } // namespace fsdprt

@@ -74,14 +74,14 @@ private:
   Metrics metrics;
   SavedRun resumed;
   InitialWeights initial;
-  std::vector<OutputLock> locks; ///< claims of the output files
+  std::vector<OutputLock> locks; ///< claims of the output files by this process
   Saver saver;
   RunState state;                        ///< state for the next save
   std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before a validation, before a step
+  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before validation and before a step
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< first rank's step block after the last step
   double validationLoss = -1;
 
@@ -92,9 +92,9 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< over all processes: the first signal, ORed flags, and the sum of `cpu`
+  Word agreed; ///< of all processes: the first signal, ORed flags, and the sum of `cpu`
   bool differs = false;
-  char spoiled[512] = ""; ///< how an input file of this process has changed; empty if none has
+  char spoiled[512] = ""; ///< change of an input file of this process, or an empty text
 };
 
 } // namespace fsdprt

@@ -70,7 +70,7 @@ void TrainingData::openFiles() {
             std::make_unique<SampleFile>(source.path, inputs[i], sampleShapeOf(inputs, i).row);
 }
 
-/// Throws Error if other inputs have data and an input would be random that --synthetic omits.
+/// Throws Error if some inputs have data and another input has neither data nor --synthetic.
 void TrainingData::checkFed() const {
   if (!options.hasData())
     return;

@@ -40,8 +40,8 @@ public:
   std::string describeRandom(const char *text) const;
 
   void announce() const;
-  /// Reports the files of which ranks compare only parts. They do so if no save needs a hash of the
-  /// whole file.
+  /// Reports the files of which ranks compare only parts, because no save needs a hash of the whole
+  /// file.
   void announceComparison(const RunState &state) const;
   /// Adds the contents of files that ranks compare to `all`.
   void addContents(const RunState &state, std::vector<Content> &all) const;
@@ -75,7 +75,7 @@ private:
   const TrainingOptions &options;
   std::vector<fsdprt_input_info> inputs;
   std::unique_ptr<TokenFile> tokens;
-  std::vector<std::unique_ptr<SampleFile>> files; ///< by input; null for inputs without --input
+  std::vector<std::unique_ptr<SampleFile>> files; ///< by input; null without --input
   std::unique_ptr<Batches> batches;
   uint64_t stepTokens = 0, batchesToValidate = 0;
 };

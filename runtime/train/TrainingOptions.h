@@ -21,7 +21,7 @@ namespace fsdprt {
 struct TrainingOptions : LaunchOptions {
   uint32_t threadsPerRank = 0;
   std::string gemm;           ///< GEMM backend that the artifact must use on GPUs; empty for any
-  bool restrictCalls = false; ///< restrict system calls, see core/SystemCalls.h
+  bool restrictCalls = false; ///< true to restrict system calls (core/SystemCalls.h)
   bool cudaGraph = false;
   double linkBandwidth = 0; ///< limit of the rate of collectives in bytes per second; 0 for none
   std::string offloadDirectory; ///< folder of offloaded states; empty for $TMPDIR or /tmp
@@ -52,17 +52,17 @@ struct TrainingOptions : LaunchOptions {
 
   std::string init, exportTo;
   std::string save, resume;
-  bool waitForSaves = false; ///< each save ends before the next step
-  /// Number of steps between saves (0: only after the last step); number of saves to keep (0: all).
+  bool waitForSaves = false; ///< true if each save ends before the next step
+  /// Number of steps between saves (0: save only at the end), and of saves to keep (0: all).
   uint64_t saveEvery = 0, keep = 0;
   std::string metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;
   bool profile = false;
-  bool check = false; ///< run the unsharded program, too, and compare results
+  bool check = false; ///< true to run the unsharded program, too, and compare results
   /// Kinds of the kernels that run, or empty for all. If set, results are meaningless, and the
   /// caller must have set SessionHooks that skip the other kernels.
   std::string onlyKinds;
-  std::set<std::string> given; ///< options of the user that replace values of a save
+  std::set<std::string> given; ///< options that the user has set, which replace values of a save
 };
 
 } // namespace fsdprt

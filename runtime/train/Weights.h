@@ -48,8 +48,8 @@ private:
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 
-/// Writes all parameters; those that have a master copy are written from it. All processes must
-/// call exportWeights(). The process of rank 0 writes the file and warns about non-finite values.
+/// Writes all parameters, each from its master copy if there is one. All processes must call
+/// exportWeights(). The process of rank 0 writes the file and warns about non-finite values.
 void exportWeights(const std::string &path, const TrainingRun &run);
 
 } // namespace fsdprt

@@ -95,7 +95,7 @@ enum {
   FSDPRT_BLOCK_GROWTH = 3,     /* state of the dynamic loss scale; -1: the scale is fixed */
   FSDPRT_BLOCK_CLIP = 4,       /* factor by which gradients are multiplied: clipping / loss scale */
   FSDPRT_BLOCK_TOKENS = 5,     /* number of tokens of applied steps */
-  FSDPRT_BLOCK_FINITE = 6,     /* 0 if the loss or the gradient norm was not finite */
+  FSDPRT_BLOCK_FINITE = 6,     /* 1, or 0 if the loss or the gradient norm was not finite */
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
   FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps, which changed no parameter */
@@ -132,8 +132,8 @@ typedef struct fsdprt_artifact_info {
   uint64_t params;                /* number of parameters */
   uint64_t parameter_elements;    /* number of elements of all parameters */
   uint64_t tokens_per_rank;       /* number of tokens of one step per rank */
-  uint64_t arena_bytes;           /* bytes per rank of the programs init, step and eval */
-  uint64_t reference_arena_bytes; /* bytes of the programs reference and reference_init, or 0 */
+  uint64_t arena_bytes;           /* arena bytes per rank for init, step and eval */
+  uint64_t reference_arena_bytes; /* arena bytes for reference and reference_init, or 0 */
   uint64_t image_bytes;           /* bytes of the code of kernels */
   uint32_t threads_per_rank;      /* number of threads for which the artifact was compiled */
   uint32_t workers;               /* largest number of threads per rank */
@@ -145,7 +145,7 @@ typedef struct fsdprt_artifact_info {
   uint64_t constants;             /* number of float tensors of the model that are not parameters */
   /* 2: the program 'step' changes the loss scale in the step block; 1: it does not; 0: unknown */
   uint32_t loss_scale;
-  uint64_t snapshot_bytes; /* bytes of host_bytes for the copy of the state; 0: no such copy */
+  uint64_t snapshot_bytes; /* part of host_bytes for the copy of the states; 0: no such copy */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -264,7 +264,7 @@ typedef struct fsdprt_session fsdprt_session;
 typedef struct fsdprt_session_options {
   size_t struct_size;
   uint64_t ranks;            /* size of the artifact's mesh, or 0 for that size */
-  uint32_t threads_per_rank; /* 0 for the number for which the artifact was compiled */
+  uint32_t threads_per_rank; /* number of threads; 0 for that of the artifact */
   uint32_t with_reference;   /* 1 to create the unsharded reference, too */
   /* NULL or "cpu"; for an artifact compiled for a GPU, "cuda" or "emulate". The program must have
      registered the emulator for "emulate" (fsdprt/emulator.h). */
@@ -335,8 +335,8 @@ FSDPRT_API void fsdprt_session_destroy(fsdprt_session *session);
 /* Writes the sizes and counters of a session to `info`. */
 FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_session_info *info);
 /* Writes to *beside how many bytes are in use on the GPUs of the ranks of this process apart from
- * the arenas of the session. They belong to contexts, code, libraries and other processes. Writes 0
- * if the device is no GPU. */
+ * the arenas of the session. These bytes belong to contexts, code, libraries and other processes.
+ * Writes 0 if the device is no GPU. */
 FSDPRT_API fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *session,
                                                        uint64_t *beside, fsdprt_error *error);
 
@@ -355,7 +355,7 @@ FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char 
 /* Finds the first reduction to which ranks pass a non-finite number, by running `program` once
  * more. The last run must have been a run of `program` whose step block reports a non-finite
  * number, and the caller must have restored the step blocks from before that run. Writes the
- * reduction and the ranks to `text`, which has `size` bytes, or "" if there is none. */
+ * reduction and the ranks to `text`, which has `size` bytes, or "" if no reduction is found. */
 FSDPRT_API fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *session, const char *program,
                                                        char *text, size_t size,
                                                        fsdprt_error *error);
@@ -377,8 +377,8 @@ FSDPRT_API fsdprt_status fsdprt_session_leave(fsdprt_session *session, fsdprt_er
 FSDPRT_API fsdprt_status fsdprt_session_fail(fsdprt_session *session, fsdprt_status status,
                                              fsdprt_error *error);
 
-/* Writes the flight record to the file `path`. It is JSON with `reason` and the last collectives of
- * all ranks whose progress this process knows. */
+/* Writes the flight record to the file `path`. The record is JSON with `reason` and the last
+ * collectives of all ranks that this process monitors. */
 FSDPRT_API fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *session,
                                                             const char *path, const char *reason,
                                                             fsdprt_error *error);
@@ -417,8 +417,8 @@ FSDPRT_API fsdprt_status fsdprt_session_write_param(fsdprt_session *session, uin
                                                     fsdprt_state_role role, uint64_t first,
                                                     uint64_t count, const void *data,
                                                     fsdprt_dtype dtype, fsdprt_error *error);
-/* Calls `change` on one element of the shard of a parameter on `rank`. For tests, which plant
- * faults. */
+/* Calls `change` on one element of the shard of a parameter on `rank`. Tests plant faults by this
+ * function. */
 FSDPRT_API fsdprt_status fsdprt_session_poke_shard(
     fsdprt_session *session, uint32_t rank, uint64_t param,
     void (*change)(void *user, void *element, size_t size), void *user, fsdprt_error *error);
@@ -431,7 +431,7 @@ typedef struct fsdprt_state_memory {
   uint64_t first, elements;
 } fsdprt_state_memory;
 
-/* Sets `memory` to the piece of `state` of a rank, or to the whole state of the reference. `data`
+/* Sets `memory` to a rank's piece of `state`, or to the whole state of the reference. `data`
  * is NULL if the state is in a file or in GPU memory. The caller may use the memory only while no
  * program runs. Nothing but the states and the step blocks passes from one step to the next. */
 FSDPRT_API fsdprt_status fsdprt_session_get_memory(const fsdprt_session *session, uint32_t rank,
@@ -445,8 +445,8 @@ FSDPRT_API fsdprt_status fsdprt_session_get_snapshot(const fsdprt_session *sessi
                                                      uint64_t state, fsdprt_state_memory *memory,
                                                      fsdprt_error *error);
 
-/* Copy elements [first, first + count) of a rank's piece of `state`, in the state's dtype. The
- * state may be in any memory or file. Call them only while no program runs. */
+/* These functions copy elements [first, first + count) of a rank's piece of `state`, in the state's
+ * dtype. The state may be in any memory or file. No program may run meanwhile. */
 FSDPRT_API fsdprt_status fsdprt_session_read_state(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t state, uint64_t first, uint64_t count,
                                                    void *data, fsdprt_error *error);
@@ -479,10 +479,10 @@ typedef struct fsdprt_profile_entry {
   const char *name;     /* name of the kernel, or "all_gather", ..., "copy", "fill" */
   const char *kind;     /* kind of the kernel ("map", "row", ...), or "collective", "memory" */
   const char *label;    /* label of the first command */
-  uint64_t runs;        /* number of runs since the profile was last cleared */
-  uint64_t nanoseconds; /* time of all runs */
-  uint64_t bytes;       /* bytes of bindings, or of source and target, over all runs */
-  /* Numbers of multiply-adds of contractions over all runs; an f64 multiply-add counts twice */
+  uint64_t runs;        /* number of executions since the profile was last cleared */
+  uint64_t nanoseconds; /* time of all these executions */
+  uint64_t bytes;       /* bytes of bindings, or of source and target, over all executions */
+  /* Numbers of multiply-adds of contractions over all executions; those of f64 count twice */
   uint64_t multiply_adds, bf16_multiply_adds;
 } fsdprt_profile_entry;
 
@@ -513,7 +513,7 @@ typedef struct fsdprt_trace_event {
   uint32_t rank;
   fsdprt_lane lane;
   uint64_t run;                    /* number of the run of `step`, counted from 1 */
-  const char *name, *kind, *label; /* as in a profile */
+  const char *name, *kind, *label; /* as in fsdprt_profile_entry */
   const char *unit;                /* unit of a collective, or "" */
   uint64_t begin, end;             /* times of CLOCK_MONOTONIC in nanoseconds */
   uint64_t waited;                 /* collective: time in ns for which the rank was idle */
@@ -534,7 +534,7 @@ typedef struct fsdprt_simulation {
   size_t struct_size;
   double step_seconds, compute_seconds;
   double exposed_seconds; /* time in which a rank waits for collectives */
-  uint64_t ranks, tokens; /* numbers of ranks, and of tokens of all ranks per step */
+  uint64_t ranks, tokens; /* number of ranks; number of tokens per step, over all ranks */
   uint64_t arena_bytes;   /* bytes per rank */
   uint64_t chunks;        /* number of chunks sent over links */
 } fsdprt_simulation;
@@ -584,8 +584,8 @@ typedef struct fsdprt_walk_options {
   size_t struct_size;
   uint64_t steps;                /* number of steps to walk; 0 for 3 */
   uint64_t peers;                /* number of ranks that run another artifact */
-  const uint64_t *peer_ranks;    /* `peers` ranks */
-  const char *const *peer_files; /* `peers` paths of artifacts */
+  const uint64_t *peer_ranks;    /* array of `peers` ranks */
+  const char *const *peer_files; /* array of `peers` paths of artifacts */
 } fsdprt_walk_options;
 
 typedef struct fsdprt_walk {
@@ -602,9 +602,9 @@ typedef struct fsdprt_walk {
 } fsdprt_walk;
 
 /* Walks all commands of the programs of an artifact without running kernels, and looks for races,
- * uninitialised reads and other faults. Before, only the format of the file is checked. Calls
- * `finding`, which may be NULL, for each fault with the number of its occurrences. Fails if the
- * file cannot be read, but not because of faults. */
+ * uninitialised reads and other faults. Before the walk, only the format of the file is checked.
+ * Calls `finding`, which may be NULL, for each fault with the number of its occurrences. Fails if
+ * the file cannot be read, but not because of faults. */
 FSDPRT_API fsdprt_status fsdprt_artifact_walk(
     const char *path, const fsdprt_walk_options *options, fsdprt_walk *result,
     void (*finding)(void *user, const char *text, uint64_t times), void *user, fsdprt_error *error);

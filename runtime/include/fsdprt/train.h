@@ -35,8 +35,8 @@ typedef struct fsdprt_launch_options {
   size_t struct_size;
   const char *program;       /* name of the program in messages; NULL for "fsdprt" */
   const char *path;          /* path of the artifact in messages */
-  const char *device;        /* NULL for "cpu" */
-  const char *backend;       /* NULL to let the type of launcher decide */
+  const char *device;        /* name of the device; NULL for "cpu" */
+  const char *backend;       /* name of the backend; NULL to choose it by the type of launcher */
   double rendezvous_seconds; /* time limit for all ranks to connect; 0 for 60 */
   double heartbeat_seconds;  /* time without heartbeat after which a rank is lost; 0 for 2 */
   double timeout_seconds;    /* time limit of a wait for a rank without progress; 0 for 60 */
@@ -45,7 +45,7 @@ typedef struct fsdprt_launch_options {
 /* Reads the rank of this process from the environment (RANK and WORLD_SIZE, or variables of MPI or
  * Slurm), and checks that there are as many processes as `artifact` has ranks. Without MPI, also
  * connects the ranks of one machine; rank 0 then forks a process that supervises the ranks. Sets
- * *out to NULL if no launcher has started this process, or if it is the only process. */
+ * *out to NULL if no launcher has started this process, or if this process is the only one. */
 FSDPRT_API fsdprt_status fsdprt_launch_join(const fsdprt_artifact *artifact,
                                             const fsdprt_launch_options *options,
                                             fsdprt_launch **out, fsdprt_error *error);
@@ -64,7 +64,7 @@ typedef struct fsdprt_resumed {
   size_t struct_size;
   uint64_t step, seed; /* step and seed of the save; the next step is step + 1 */
   char folder[4096];   /* folder of the save */
-  char fallback[1024]; /* why the newest save is not used, or "" if it is */
+  char fallback[1024]; /* why the newest save is not used; "" if it is used */
   char remark[1024];   /* how this run differs from the saved run; "" if the artifact is the same */
 } fsdprt_resumed;
 
@@ -88,23 +88,23 @@ FSDPRT_API fsdprt_status fsdprt_saver_open(const fsdprt_artifact *artifact,
                                            const fsdprt_session *session, const char *folder,
                                            const fsdprt_resumed *resumed, uint64_t keep,
                                            fsdprt_saver **out, fsdprt_error *error);
-/* Ends a save in flight early, which then does not exist. The session must still exist. */
+/* Cancels a save in flight, and leaves no files of it. The session must still exist. */
 FSDPRT_API void fsdprt_saver_close(fsdprt_saver *saver);
 /* Writes the save DIR/step-NNNNNNNN: the state of the ranks after step `step` of the run with seed
  * `seed`. The save is complete or does not exist. First waits for a save in flight. All processes
- * of a run must call it. */
+ * of a run must call this function. */
 FSDPRT_API fsdprt_status fsdprt_saver_save(fsdprt_saver *saver, fsdprt_session *session,
                                            uint64_t step, uint64_t seed, fsdprt_error *error);
 
-/* Starts the same save and returns when the states are copied; a thread writes the copy while
- * programs run. Fails if the artifact was compiled without --async-save. Only one saver of a
- * session may have a save in flight, because there is one copy. Call fsdprt_saver_poll between
- * later steps, and fsdprt_saver_wait after the last one. All processes of a run must call these
- * functions at the same points. */
+/* Starts a save like fsdprt_saver_save, and returns when the states are copied. A thread writes the
+ * copy while programs run. Fails if the artifact was compiled without --async-save. Only one saver
+ * of a session may have a save in flight, because there is only one copy of the states. Call
+ * fsdprt_saver_poll between later steps, and fsdprt_saver_wait after the last step. All processes
+ * of a run must call these functions at the same points. */
 FSDPRT_API fsdprt_status fsdprt_saver_start(fsdprt_saver *saver, fsdprt_session *session,
                                             uint64_t step, uint64_t seed, fsdprt_error *error);
-/* Continues a save in flight, without waiting. Reports its failure, in all processes. Sets *busy to
- * 1 if it is not complete yet, else to 0. */
+/* Continues a save in flight, without waiting. Reports the failure of the save in all processes.
+ * Sets *busy to 1 if the save is not complete yet, and otherwise to 0. */
 FSDPRT_API fsdprt_status fsdprt_saver_poll(fsdprt_saver *saver, fsdprt_session *session,
                                            int32_t *busy, fsdprt_error *error);
 /* Waits for the save in flight, if there is one, and reports its failure, in all processes. */

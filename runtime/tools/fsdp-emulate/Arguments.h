@@ -23,8 +23,8 @@ struct Argument {
 /// arguments. Throws Error if the text is invalid.
 Argument addArgument(const std::string &text, const std::vector<Argument> &before,
                      Emulator &emulator, Launch &launch);
-/// Like addArgument(), for a tensor map of new memory or of the memory of an earlier argument.
-/// `text` is the text after "map:".
+/// Parses `text`, which follows "map:", and appends a tensor map of new memory or of the memory of
+/// an earlier argument to `launch`.
 Argument addTensorMap(const std::string &text, const std::vector<Argument> &before,
                       Emulator &emulator, Launch &launch);
 /// Allocates memory for `count` elements of argument `index`, and fills it as `how` ("iota", ...)

@@ -18,7 +18,7 @@ using namespace fsdprt::emulate;
 
 static constexpr size_t maxSourceBytes = size_t(256) << 20;
 
-/// Returns the only entry function of a module. Throws Error if there is not exactly one.
+/// Returns the only entry function of a module. Throws Error unless there is exactly one.
 static std::string chooseEntry(const Module &module) {
   const Function *only = nullptr;
   for (const auto &function : module.functions) {

@@ -113,6 +113,6 @@ void fsdprt::emulate::saveArgument(const Save &save) {
     file.write(save.argument.storage->bytes, save.argument.storage->size);
     file.commit();
   } catch (const Error &error) {
-    failed("%s", error.what()); // the program has run, so that this is no bad usage
+    failed("%s", error.what()); // not bad usage, because the kernel has run
   }
 }

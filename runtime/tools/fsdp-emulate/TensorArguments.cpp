@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses a text such as "bf16[64,128]:box=64,32:swizzle=128:random". It consists of a type with
-// sizes, of settings, and of a text such as "random" that says how memory is filled, separated by
-// colons.
+// Parses a text such as "bf16[64,128]:box=64,32:swizzle=128:random". Colons separate the parts of
+// the text: a type with sizes, settings, and a method of filling memory, such as "random".
 //
 //===----------------------------------------------------------------------===//
 

@@ -61,8 +61,8 @@ public:
   explicit JsonConfig(CLI::App &app) : app(app) {}
   std::string to_config(const CLI::App *, bool, bool, std::string) const override { return ""; }
 
-  /// Reads the file by one open, whose wait for a pipe is limited. Returns the name of the stream
-  /// that CLI11 then opens and from_config() ignores, or the name itself if there is no such file.
+  /// Reads the file into `text`; the wait for a pipe is limited. Returns the name of an empty file,
+  /// which CLI11 then opens and from_config() ignores, or `name` if there is no such file.
   std::string load(const std::string &name) {
     std::error_code error;
     if (name == path || !std::filesystem::exists(name, error) ||

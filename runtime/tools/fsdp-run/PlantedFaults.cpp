@@ -35,8 +35,8 @@ void PlantedFaults::beforeTraining(const TrainingRun &run) {
     chooseElement(run);
 }
 
-/// Selects an element of a trainable parameter on the last rank that has one. Prefers parameters
-/// with one dimension, because all of their elements have gradients.
+/// Selects an element of a trainable parameter on the last rank with such elements. Prefers
+/// parameters with one dimension, because all of their elements have gradients.
 void PlantedFaults::chooseElement(const TrainingRun &run) {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})

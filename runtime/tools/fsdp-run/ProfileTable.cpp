@@ -13,10 +13,10 @@
 //        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: ..
 //
 // The column "floor" is the least time for the bytes and multiply-adds at the peak rates, as a
-// share of the measured time. It is above 100 % if bytes are read from a cache, which is faster
-// than memory. The column is missing for GPUs, because their peak rates are unknown. The first
-// table has a line for the time between commands. MB, GB and GMAC are 10^6 bytes, 10^9 bytes and
-// 10^9 multiply-adds.
+// share of the measured time. The share is above 100 % if bytes are read from a cache, which is
+// faster than memory. The column is missing for GPUs, because their peak rates are unknown. The
+// first table has a line for the time between commands. MB, GB and GMAC are 10^6 bytes, 10^9 bytes
+// and 10^9 multiply-adds.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,7 +27,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Results of the callbacks of a simulation, which are printed after its summary.
+/// Data from the callbacks of a simulation, which are printed after the summary.
 struct Found {
   std::vector<std::string> collectives;
   std::vector<std::pair<std::string, double>> busy;

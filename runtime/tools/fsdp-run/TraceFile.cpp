@@ -14,7 +14,7 @@
 // same name.
 //
 // The reported overlap is the part of the time in flight of collectives during which the rank does
-// not wait for them. For comparison, the report also has the part of their bytes that belongs to
+// not wait for them. For comparison, the report also states which part of the bytes belongs to
 // collectives with a launch between start and wait in the program.
 //
 //===----------------------------------------------------------------------===//
