@@ -5,12 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Meshes: @mesh has the axes replicate and shard; @solo has one rank.
-//  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned.
-//     Parameters with decay come first. All parameters are trainable or all are frozen.
+//  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned. In
+//     each unit, parameters with weight decay come first, and either all or no parameters are
+//     frozen.
 //  3. Programs: the arguments of step and reference are the units' buffers, in order, then the
-//     batch. A buffer is read by at most one unshard of site 0, and by lookups of rows.
+//     batch. Only lookups of rows and at most one unshard of site 0 read a buffer.
 //
-// Reports all errors of a module. If the meshes are wrong, checks nothing else.
+// Reports all errors of a module, but checks nothing else if the meshes are wrong.
 //
 //===----------------------------------------------------------------------===//
 

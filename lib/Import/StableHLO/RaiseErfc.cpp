@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // `jax.export` writes erfc (of the exact GELU) as polynomials in x and in 1 / x^2, joined by
-// selects. Near zero, the derivative of the branch in 1 / x^2 is infinite. The select drops the
-// branch by a factor of 0, so that the derivative is 0 times infinity, which is NaN:
+// selects. Near zero, the derivative of the branch in 1 / x^2 is infinite. If the select drops the
+// branch, the derivative is 0 times infinity, which is NaN:
 //
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
 //
