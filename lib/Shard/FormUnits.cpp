@@ -356,7 +356,7 @@ static int64_t getByteWidth(Type element) {
 
 /// Returns the type in which a unit is stored. It is f32 for narrow trained parameters if
 /// param-storage is 'master'. Otherwise it is the type of the computation, and the stage Update
-/// adds f32 masters.
+/// adds f32 masters to narrow trained parameters.
 Type FormUnitsPass::getStorageType(const Draft &draft) {
   bool narrow = isa<FloatType>(draft.dtype) && draft.dtype.getIntOrFloatBitWidth() < 32;
   return narrow && !draft.frozen && choice.storage == ParamStorage::Master

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // If an LLVM stream is destroyed with an unchecked error, it ends the process with a message about
-// LLVM. The handler in this file reports the write error instead, and the process exits with code
+// LLVM. The handler in this file reports the failed write instead and exits with
 // 1. (A closed pipe ends the process earlier, by SIGPIPE and without a message.)
 //
 //===----------------------------------------------------------------------===//
