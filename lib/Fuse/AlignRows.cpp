@@ -19,8 +19,7 @@
 // 3. Any other factor, such as a parameter, is copied to longer rows if contractions read each of
 //    its elements often enough.
 //
-// O(operands). Rows that only maps and sums read are not aligned, which would save only a few per
-// cent of time.
+// O(operands). Rows that only maps and sums read are not aligned, which would save a few per cent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,8 +101,7 @@ static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
                                        indices(b, type.getShape()), indices(b, ones));
 }
 
-/// Replaces the operand by the padded value, of which the dispatch's body reads the slice without
-/// padding.
+/// Replaces the operand by the padded value, which the body reads without the padding.
 static void readPadded(OpOperand &use, Value padded) {
   BlockArgument arg = argumentOf(use);
   auto type = cast<RankedTensorType>(arg.getType());

@@ -11,8 +11,7 @@
 // Result i of a dispatch may overwrite operand j under these conditions:
 //  1. Their types are equal, and no later op, in the block or in a loop around it, reads the
 //     operand or a view of its buffer.
-//  2. If operand j is an argument of the function, result i must be the value that updates this
-//     argument.
+//  2. If operand j is an argument of the function, result i must update this argument.
 //  3. In the body, linalg ops read the operand and write the result only with identity maps, so
 //     that no element is read after it is overwritten. This does not apply if the operand is an
 //     accumulator, the init of the op that computes the result.
@@ -70,8 +69,7 @@ static bool isReadLater(Value root, Operation *op) {
   return false;
 }
 
-/// Returns true if the dispatch reads element i of the operand only to compute element i of the
-/// result.
+/// Returns true if the dispatch reads each element of the operand only for that of the result.
 static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand) {
   Block &body = dispatch.getBody().front();
   auto identity = [](linalg::LinalgOp op, OpOperand &use) {

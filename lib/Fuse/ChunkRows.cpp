@@ -16,8 +16,8 @@
 //                                              %l, %dx = concatenations of %lc, %dxc
 //
 // 1. A seed is a contraction whose result exceeds the limit in bytes. Its rows are a parallel loop
-//    that indexes the result and the left operand, but not the right operand. Try the longest such
-//    loop first.
+//    of the result and the left operand, but not of the right operand. Try the longest such loop
+//    first.
 // 2. The group consists of the seed, the readers of every wide result, and ops between members.
 //    - Each member must be a linalg op. If its operands or results have the rows, the rows must be
 //      one of its loops.

@@ -14,21 +14,17 @@
 //
 // An op joins the latest cluster that produces one of its operands under these conditions:
 //  1. The op and the cluster are at most `window` ops apart.
-//  2. Both run over common leading parallel loops. The common loops of a reduction are those before
-//     its first reduced loop; a map has all its loops or the first ones, as many as the cluster
-//     has.
-//  3. In each iteration of the common loops (a row), the op reads and writes only elements of this
-//     row.
+//  2. Both run over common leading parallel loops. A reduction contributes the loops before its
+//     first reduced loop; a map contributes all loops, or as many as the cluster has.
+//  3. In each iteration of these loops (a row), the op reads and writes only elements of the row.
 //  4. No operand of the op depends on the cluster through another kernel.
 //  5. With the op, the cluster has at most `maxOps` ops, including those in bodies.
 //
 // Otherwise the op opens a cluster.
-//  - A contraction or scatter always opens a cluster. Only maps over its whole result join this
-//    cluster.
+//  - A contraction or scatter always opens a cluster, which only maps over its whole result join.
 //  - No op joins the cluster of attention.
 //  - Ops on few elements, and insertions of slices into one tensor, join without these conditions.
-//  - Clusters that produce other operands of the op are merged into its cluster under the same
-//    conditions.
+//  - Clusters of other operands of the op are merged into its cluster under the same conditions.
 //
 // O(ops · window). Ops that only share inputs are not grouped.
 //
@@ -341,8 +337,7 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   bool freely = assembles || (cluster.small && isSmall(op));
   if ((!common && !freely) || closesCycle(cluster.members, op))
     return false;
-  // If ops joined because they have few elements, `common` is 0 and the cluster has no common
-  // loops.
+  // If ops joined because they have few elements, `common` is 0: there are no common loops.
   cluster.rows.resize(common);
   cluster.small &= isSmall(op);
   cluster.size = size;

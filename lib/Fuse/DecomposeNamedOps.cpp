@@ -291,9 +291,8 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 }
 
 namespace {
-/// Returns whether the target has a kernel for an attention op. Warns once per reason if it has
-/// none, because many ops have the same reason. Thread-safe, because functions are processed in
-/// parallel.
+/// Returns whether the target has a kernel for an attention op. If it has none, warns once per
+/// reason, which many ops share. Thread-safe, because functions are processed in parallel.
 class AttentionKernels {
 public:
   explicit AttentionKernels(std::shared_ptr<const TargetInfo> target) : target(std::move(target)) {}

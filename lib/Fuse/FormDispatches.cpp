@@ -124,8 +124,7 @@ LogicalResult DispatchBuilder::build() {
     mapping.map(v, block->addArgument(v.getType(), v.getLoc()));
   for (Operation *op : body) {
     Operation *copy = b.clone(*op, mapping);
-    // The name of the unit becomes an attribute of the call and not of the kernel, which units
-    // share.
+    // The unit becomes an attribute of the call, not of the kernel, which units share.
     for (StringRef name : {FSDPDialect::rowsAttr, FSDPDialect::unitAttr})
       if (Attribute unit = copy->removeDiscardableAttr(name))
         dispatch->setAttr(name, unit);

@@ -74,8 +74,7 @@ std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   return found;
 }
 
-/// Returns true if a sum over rows is narrower than f32. Each chunk would round such a sum once
-/// more.
+/// Returns true if a sum over rows is narrower than f32; each chunk would round it once more.
 static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
     auto type = dyn_cast<FloatType>(getElementTypeOrSelf(init.get()));

@@ -55,8 +55,7 @@ private:
   FailureOr<Offset<fb::Product>> addProduct(const PhaseInfo &phase, Location loc);
   LogicalResult addKernels();
 
-  /// Returns the fb::Split value for `axes`, the mesh axes over which a value is split, outermost
-  /// first.
+  /// Returns the fb::Split for `axes`, the mesh axes over which a value is split, outermost first.
   uint64_t getSplit(ArrayAttr axes) {
     if (!axes || axes.empty())
       return uint64_t(fb::Split::whole);

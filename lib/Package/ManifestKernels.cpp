@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Adds kernels with their phases, GPU grids and library products, and lookups that are checked at
-// run time.
+// Adds kernels with their phases, GPU grids and library products, and lookups checked at run time.
 //
 //===----------------------------------------------------------------------===//
 

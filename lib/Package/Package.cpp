@@ -10,8 +10,7 @@
 // 1. Append the manifest (Manifest.cpp), and the image at the begin of a page.
 // 2. Append the initial values of parameters that the model contains (Values.cpp). These values are
 //    written from their original memory, without a copy.
-// 3. Fill in the header with the hash of all bytes. The hash is computed with zeros in its own
-//    field.
+// 3. Fill in the header with the hash of all bytes, for which the hash's field counts as zero.
 //
 //===----------------------------------------------------------------------===//
 

@@ -38,8 +38,7 @@ static ArrayRef<char> getBytes(ElementsAttr value) {
   return dense ? dense.getRawData() : ArrayRef<char>();
 }
 
-/// Returns true if values of type `element` can initialise a parameter of type `param`. The runtime
-/// converts floats.
+/// Returns true if values of type `element` can initialise a parameter of type `param`.
 static bool isTaken(Type element, Type param) {
   if (isa<IntegerType>(param))
     return element == param;

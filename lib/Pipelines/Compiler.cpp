@@ -38,8 +38,7 @@ static LogicalResult runPipeline(StepCompilation &step) {
   return pm.run(*step.module);
 }
 
-/// Compiles the kernels and adds their workspace to the plan, which is then final and is verified
-/// again.
+/// Compiles the kernels and adds their workspace to the plan, which is then verified again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
   auto kernels = std::make_shared<CompiledKernels>();

@@ -10,8 +10,8 @@
 //
 // 1. Walk the objects. Look up each key in the table (ConfigKeys.def), then among the options of
 //    fsdp-compile, whose names may have dashes or underscores.
-// 2. Check the JSON type of the value, and map the value to settings of options. "auto" and null
-//    set nothing.
+// 2. Check the JSON type of the value, and map it to settings of options. "auto" and null set
+//    nothing.
 // 3. Report an error if two keys set one option to different values.
 //
 // O(keys · rows).
@@ -91,8 +91,7 @@ static const OptionRow *findOwn(StringRef key) {
 void ConfigReader::failUnknown(const ConfigOrigin &place) {
   std::string nearest;
   unsigned least = std::max<unsigned>(2, place.key.size() / 3) + 1;
-  // Limit the length of the key, because the time of the edit distance grows with the product of
-  // both lengths.
+  // Limit the length of the key, with which the time of the edit distance grows.
   constexpr size_t longest = 64;
   auto consider = [&](const std::string &name) {
     if (place.key.size() > longest)
@@ -380,8 +379,7 @@ void ConfigReader::dropUnused(const JsonValue &root) {
 }
 
 /// Decides how units are formed. `min_num_params` without a policy means units by size. With
-/// another policy, it is ignored, because Accelerate writes a default for `min_num_params` with
-/// every policy.
+/// another policy, it is ignored, because Accelerate writes its default with every policy.
 void ConfigReader::reconcile() {
   if (config.ranks && !config.find("mesh"))
     set("mesh", {"shard=" + std::to_string(config.ranks->value)}, config.ranks->origin);

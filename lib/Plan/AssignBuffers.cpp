@@ -44,8 +44,7 @@ using namespace mlir::fsdp;
 
 static constexpr StringLiteral referenceProgram = "reference";
 
-/// Erases kernels without a launch. (A fill command replaces the launch of a kernel that only
-/// fills.)
+/// Erases kernels without a launch, as of fills, which become commands.
 static void eraseUnusedKernels(ModuleOp module) {
   llvm::DenseSet<Attribute> used;
   module.walk([&](LaunchOp launch) { used.insert(launch.getKernelAttr().getAttr()); });

@@ -193,8 +193,7 @@ LogicalResult FunctionPlan::planOwnPiece(OwnPieceOp op) {
   return success();
 }
 
-/// If only a gather reads a kernel's result, lets the kernel write to the rank's piece of the
-/// gathered buffer.
+/// If only a gather reads a kernel's result, lets the kernel write to the gathered buffer.
 void FunctionPlan::reserveGathered() {
   function.walk([&](UnshardOp op) {
     auto call = op.getShard().getDefiningOp<KernelCallOp>();

@@ -63,13 +63,11 @@ private:
   /// Returns a place with the content of `value` that `op` may overwrite. If isFree() is false for
   /// the place of the value, adds a copy and returns its place.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
-  /// Returns the place of `value` for a kernel. If that place is not aligned, copies the value to a
-  /// new buffer.
+  /// Returns the place of `value` for a kernel, or that of a copy if the place is not aligned.
   Place align(Value value, Operation *op);
   /// Copies the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
-  /// Copies values to places, with the effect that every source is read before any target is
-  /// written.
+  /// Copies values to places, as if every source were read before any target is written.
   void moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc);
   void emitFill(const Place &target, Location loc, const Twine &label);
   void emitCopy(const Place &source, const Place &target, Location loc, const Twine &label);

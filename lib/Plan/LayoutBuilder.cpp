@@ -118,8 +118,7 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
     RankedTensorType known = slot.getTensorType();
     if (known == type)
       return place;
-    // If another program takes several micro-batches, a program over one micro-batch reads the
-    // first of them.
+    // A program over one micro-batch reads the first one if another program has several.
     if (slot.getMicroBatches() > 1 && known.getElementType() == type.getElementType() &&
         known.getShape().drop_front() == type.getShape()) {
       place.bytes = getStorageBytes(type);

@@ -24,9 +24,8 @@
 // 3. Sort all items by bytes freed per second. Of items with equal rates, those of early segments
 //    come first, because their values wait longest.
 // 4. Bisect for the shortest prefix of the list that fits.
-// 5. Drop items that are not needed, the most expensive ones and late segments first: half of the
-//    items, then a quarter, and so on, as long as the plan fits. Keep the fastest plan that was
-//    tried.
+// 5. Drop items that are not needed, the most expensive and late segments first: half of the items,
+//    then a quarter, and so on, as long as the plan fits. Keep the fastest plan tried.
 // 6. If the plan with all items does not fit, run steps 3 to 5 for three parts of the list, and
 //    keep the fastest plan: items without recomputation, without copies, and without copies of
 //    results that are also recomputed. (A copy of such a result frees nothing and occupies the
@@ -184,8 +183,7 @@ FailureOr<FoundChoice> Search::run() {
   return finish(*best);
 }
 
-/// Runs steps 3 to 5. `all` is the plan with all items. Step 5 starts no plan once `mostPlans` were
-/// made.
+/// Runs steps 3 to 5. `all` is the plan with all items. Step 5 starts no plan after `mostPlans`.
 FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) {
   llvm::sort(items, [](const Item &a, const Item &b) {
     return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond
@@ -232,8 +230,7 @@ FailureOr<FoundChoice> Search::searchParts() {
   return best ? *best : smallest;
 }
 
-/// Packs the choice completely, because packing during the search stops once a plan is known to fit
-/// or not to fit.
+/// Packs the choice completely; during the search, packing stops once it is known whether it fits.
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();
@@ -455,8 +452,7 @@ LogicalResult Search::dropNeedless(unsigned count, unsigned mostPlans, FoundChoi
   llvm::BitVector taken(items.size());
   taken.set(0, count);
   for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < mostPlans;) {
-    // The last items are the most expensive. Of items with equal rates, those of late segments are
-    // last.
+    // The last items are the most expensive or, at equal rates, those of late segments.
     llvm::BitVector fewer = taken;
     size_t end = std::min<size_t>(at + chunk, count);
     fewer.reset(count - end, count - at);

@@ -15,8 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// Returns the blocks of a function that may hold a forward and a backward: its body and the bodies
-/// of its loops.
+/// Returns the blocks that may hold a forward and a backward: a function's body and loop bodies.
 SmallVector<Block *> getStepBlocks(func::FuncOp function);
 
 /// A choice of the results of the forward that are not kept in the arena for the backward.
@@ -26,8 +25,7 @@ struct MemoryChoice {
   llvm::BitVector recomputed, offloaded;
   /// Whether all other long-lived activations may also wait on the host.
   bool offloadsRest = false;
-  /// For each gather of findRepeatedGathers: whether its parameters are kept in the arena until the
-  /// backward.
+  /// For each gather of findRepeatedGathers: whether its parameters are kept until the backward.
   llvm::BitVector kept;
 };
 

@@ -12,8 +12,7 @@
 //   with @moment on the host                 launch update(@host.1, @host.0, @moment)
 //                                            copy @host.1 -> @param
 //
-// 1. Choose the buffers of the host: states of the kinds given, and gradients that no collective
-//    reads.
+// 1. Choose the buffers of the host: states of given kinds, and gradients that no collective reads.
 // 2. A launch runs on the host if it accesses a host buffer and all its buffers are of the
 //    categories parameters, gradients, optimizer, staging and control. Its operands on the device
 //    are first copied to the host, and its results are copied back. Skip this step if the target's

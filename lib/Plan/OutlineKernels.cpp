@@ -19,8 +19,7 @@
 // 2. Print the function without locations, under a fixed name, and hash the text. The printer
 //    numbers values in order, so that equal bodies have equal texts. Large tables of constants are
 //    printed as hashes.
-// 3. Keep the first function with each text under the name k_<hash>, and erase other functions with
-//    this text.
+// 3. Keep the first function with each text as k_<hash>, and erase other functions with this text.
 //
 // O(size of the dispatches). Dispatches that differ only in a constant have different kernels.
 //

@@ -19,8 +19,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   // Insert conversions before kernels are outlined, because they become dispatches.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
-  // Programs have one level of loops. Unroll after kernels are outlined, because a call is smaller
-  // than a dispatch.
+  // Programs have one level of loops. Unroll after kernels are outlined, because calls are small.
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   // Move ops towards their uses before lifetimes are computed.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());

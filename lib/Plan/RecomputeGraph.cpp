@@ -66,8 +66,7 @@ void RecomputeGraph::visitUses(Value base, Visitor visit) {
   }
 }
 
-/// Returns true if `base` is reduced over ranks (even over a single rank), or is added in place to
-/// a value that is.
+/// Returns true if `base` is reduced over ranks (even one), or added in place to a value that is.
 bool RecomputeGraph::isGradient(Value base) {
   bool isReduced = false;
   SmallVector<Value> values{base};

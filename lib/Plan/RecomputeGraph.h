@@ -12,8 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// The kernel calls of the forward in one block. RecomputeGraph.cpp describes where the forward
-/// ends.
+/// The kernel calls of the forward in one block. RecomputeGraph.cpp defines its end.
 class RecomputeGraph {
 public:
   struct Call {
@@ -55,8 +54,7 @@ private:
   StringRef getUnit(KernelCallOp call);
   bool isGradient(Value base);
   template <typename Visitor>
-  /// Calls `visit` for each use of the value and its views, with the op of this block that has the
-  /// use.
+  /// Calls `visit` for each use of the value and its views, with the op of this block that has it.
   void visitUses(Value base, Visitor visit);
 
   Value remap(Value value, const llvm::BitVector &recomputed);

@@ -12,8 +12,7 @@
 // - selective=KINDS: like full, but results of kernels of these kinds are kept. KIND/N keeps only
 //   the results of the first of every N calls of that kind in a unit.
 //
-// 1. In each block of the program `step`, find the forward and its results that wait for the
-//    backward.
+// 1. In each block of the program `step`, find the forward and the results that the backward reads.
 // 2. Let the backward recompute the calls whose results the policy does not keep.
 //
 // O(uses).

@@ -11,8 +11,7 @@
 //   %v = unshard %d @h.0 site 1
 //   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
 //
-// 1. Find two gathers of a unit whose sources are one shard, or results of one kernel on equal
-//    values.
+// 1. Find two gathers of a unit that read one shard, or results of one kernel on equal values.
 // 2. Let readers of the second gather read the result of the first gather, and erase unused ops.
 //
 // Shards change only after the backward, so that both gathers have equal results. O(gathers²).

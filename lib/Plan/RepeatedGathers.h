@@ -12,8 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// A gather of the forward (`first`) and a gather of the backward that repeats the former
-/// (`again`).
+/// A gather of the forward (`first`) and a gather of the backward that repeats `first` (`again`).
 struct RepeatedGather {
   UnshardOp first, again;
 };

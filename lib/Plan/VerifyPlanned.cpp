@@ -12,16 +12,14 @@
 // 3. Check for the commands, in order:
 //    - A command accesses only live buffers. A buffer that a loop uses is alive during the whole
 //      loop or only within one iteration.
-//    - A command reads only bytes that were written before. States and inputs count as written. At
-//      the begin of an iteration, the bytes of a buffer that lives within one iteration count as
-//      not written.
+//    - A command reads only bytes that were written before. States and inputs count as written.
+//      Bytes of a buffer that lives within one iteration count as not written when it begins.
 //    - All buffers of a launch are in one arena, that of the device or that of the host. All
 //      buffers of a collective are in the device's arena.
-//    - While a collective or a copy is in flight, no command writes its source or accesses its
+//    - During a collective or a copy in flight, no command writes its source or accesses its
 //      target.
 //
-// One walk over a loop is enough, because the set of written bytes only grows from one iteration to
-// the next.
+// One walk over a loop is enough, because the set of written bytes only grows with iterations.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Counts the parameters of all units, and the constants that the stage Import did not make
-// parameters.
+// Counts the parameters of all units, and the constants that Import did not make parameters.
 //
 //===----------------------------------------------------------------------===//
 

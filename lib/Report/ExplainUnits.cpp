@@ -67,8 +67,7 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
     if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
-    // Do not count gathers of updated parameters into the state, because no use of a unit needs
-    // them.
+    // Do not count gathers of updated parameters into the state, which no use of a unit needs.
     if (found == reports.end() ||
         !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
       return;

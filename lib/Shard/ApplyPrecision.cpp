@@ -13,16 +13,14 @@
 //  3. Rewrite the ops in order. A product reads narrow operands and accumulates in f32; its result
 //     is rounded. Attention reads narrow queries, keys, values and captured activations; its scores
 //     and its sums remain f32. A body extends narrow operands, computes in f32 as before, and
-//     rounds the values that it yields. The operands of other ops are converted to the type of the
-//     result.
+//     rounds the values that it yields. Other ops read operands of their result's type.
 //  4. Products and attention that the option `keep-f32` names read f32 operands, and get the
 //     attribute `fsdp.keep_f32`.
 //  5. For each reason, record in the module's `fsdp.kept_wide` the number of values that remain
 //     f32, and the number of their elements.
 //
-// Values are narrow only between ops, so that each value is rounded once. Masks remain finite: if a
-// number that is selected or added is below the range of the type, it becomes the lowest finite
-// number.
+// Values are narrow only between ops, so that each value is rounded once. Masks remain finite: a
+// selected or added number below the range of the type becomes the lowest finite number.
 //
 // O(ops). FormUnits.cpp keeps f32 copies of parameters. The stage Differentiate sets the type in
 // which gradients are reduced.

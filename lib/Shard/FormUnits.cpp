@@ -103,8 +103,7 @@ private:
 
 } // namespace
 
-/// Warns if ignore-params names all parameters, and if param-storage has no narrow parameter to
-/// apply to.
+/// Warns if ignore-params names all parameters, and if param-storage applies to no parameter.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -154,8 +153,7 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   return loss;
 }
 
-/// Returns the index of the first op of the function's block that uses `value`, directly or in a
-/// region.
+/// Returns the index of the first op of the function's block that uses `value`, also in a region.
 static int64_t findFirstUse(Value value, Block &body,
                             const DenseMap<Operation *, int64_t> &numbers) {
   int64_t first = std::numeric_limits<int64_t>::max();

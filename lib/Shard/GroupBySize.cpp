@@ -14,8 +14,7 @@
 //                       |- 1  ...
 //
 //  visit(module):
-//  1. If the parameters below the module have fewer elements than the minimum, leave them to its
-//     parent.
+//  1. If the parameters below the module have too few elements, leave them to its parent.
 //  2. Visit the children.
 //  3. If the parameters that the children left have at least the minimum of elements and the module
 //     is not a list, make them a unit. Otherwise leave them to the parent.

@@ -87,9 +87,8 @@ void Narrower::narrowArguments() {
                                  func.getResultTypes()));
 }
 
-/// Gives a product narrow operands and an f32 accumulator. Products whose operands are all
-/// statistics or tables (angles of a rotary embedding), and products that keep-f32 names, get f32
-/// operands.
+/// Gives a product narrow operands and an f32 accumulator. Products of statistics and tables only
+/// (angles of a rotary embedding), and products that keep-f32 names, get f32 operands.
 void Narrower::rewriteProduct(Operation *op) {
   auto structured = cast<linalg::LinalgOp>(op);
   bool narrows = plan.flows(op->getResult(0)) && !plan.isKept(op);
@@ -134,9 +133,8 @@ bool Narrower::isTable(Value v) {
   return true;
 }
 
-/// Extends narrow operands to f32 in a body. If `clampsTables` (the result is narrow and a softmax
-/// reads it), tables are clamped to the finite range of the narrow type, so that a mask remains
-/// finite.
+/// Extends narrow operands to f32 in a body. If `clampsTables` (a softmax reads the narrow result),
+/// tables are clamped to the narrow type's finite range, so that a mask remains finite.
 void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
   Block &body = *op.getBlock();
   OpBuilder::InsertionGuard guard(b);

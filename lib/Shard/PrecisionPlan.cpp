@@ -221,8 +221,7 @@ void PrecisionPlan::visitLoss(Value v) {
         visitLoss(operand);
 }
 
-/// Keeps an output in f32, and also the values before the output, up to a product, that have no
-/// other reader.
+/// Keeps an output in f32, and the values before it, up to a product, that have no other reader.
 void PrecisionPlan::keepWide(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !flows(v) || !wide.insert(v).second)

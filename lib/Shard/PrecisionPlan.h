@@ -28,8 +28,7 @@ bool isViewOfOperand(Operation *op);
 /// Returns the nearest number in the finite range of `type`. NaN and infinity do not change.
 llvm::APFloat clampToRange(const llvm::APFloat &value, FloatType type);
 
-/// Returns whether `op` moves the elements of one tensor and computes nothing: a transposition or a
-/// broadcast.
+/// Returns whether `op` only moves elements of one tensor: a transposition or a broadcast.
 bool isMove(linalg::GenericOp op);
 
 /// Values that --keep-f32 names: parameters, and all attention.
@@ -63,8 +62,7 @@ public:
   struct WideValues {
     int64_t count = 0, elements = 0;
   };
-  /// Counts the tensors of `func` that remain f32, by reason. Reasons are in the order of their
-  /// first tensor.
+  /// Counts the tensors of `func` that remain f32, by reason, in the order of first tensors.
   llvm::MapVector<StringRef, WideValues> countWide(func::FuncOp func) const;
 
 private:

@@ -9,8 +9,7 @@
 //   %y = contract %t, %b            : f32 x f32     error: %t has the precision of bf16
 //
 // Walks back from each f32 operand of a product or of attention, through views and transpositions.
-// Reports an error if the walk meets a map that only extends a narrower tensor. O(ops · depth of
-// views).
+// Reports a map on the way that only extends a narrower tensor. O(ops · depth of views).
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,8 +15,7 @@
 //  2. If step 1 assigns all parameters to one layer (a model wrapped in a list), repeat it with the
 //     next number in each name.
 //  3. If no name has such a component, use components that end in a number (`h_3`, `fc2`). At least
-//     two such components with a matrix must have the same stem; `ln_1` and `ln_2`, say, have no
-//     matrix.
+//     two such components must have one stem and have matrices (`ln_1` and `ln_2` do not).
 //
 // O(total length of the names). The experts of a layer belong to that layer.
 //

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // If an LLVM stream is destroyed with an unchecked error, it ends the process with a message about
-// LLVM. The handler in this file reports the failed write instead and exits with
-// 1. (A closed pipe ends the process earlier, by SIGPIPE and without a message.)
+// LLVM. The handler in this file reports the failed write instead, with exit code 1. (A closed pipe
+// ends the process earlier, by SIGPIPE and without a message.)
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,16 +23,14 @@
 //    loop of n iterations, its sums are multiplied by 1/n.
 //    - Gathers of hoisted units remain before the nest.
 //    - Gradients of looked-up rows are summed separately over the axis shard, because separate ops
-//      exchange them. After the loop of the level shard, they are added to the gradient of the
-//      table.
+//      exchange them. After that loop, they are added to the gradient of the table.
 //    - Instead of the mean of the checks of lookups, a loop computes their unsigned maximum.
 //    - The weight of a loss follows from the counts of all targets, which are computed before the
 //      loops (LossWeights.cpp).
 // 3. Sharded programs: average loss and gradients over the axis replicate. A gradient is in pieces
 //    if the optimizer state is in pieces, else whole.
 //
-// At each level, step and reference add the same numbers in the same order and round equally.
-// O(ops).
+// At each level, step and reference add equal numbers in one order and round equally. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,7 +81,6 @@ public:
         ret(cast<func::ReturnOp>(func.getBody().front().getTerminator())),
         types(ret.getOperandTypes()), reduceTypes(reduceTypes) {}
 
-  /// Moves the body into the loops; returns the means.
   SmallVector<Value> build();
 
 private:
@@ -306,8 +303,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Returns true if the op has the same result for all micro-batches, so that it remains before the
-/// loops.
+/// Returns true if the op has one result for all micro-batches and remains before the loops.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
   return unshard &&

@@ -12,8 +12,8 @@
 // 1. For each gradient, sum the squares of each block, then the sums of the blocks of each shard. A
 //    rank has one shard of a sharded gradient, and all shards of a whole gradient.
 // 2. Sum over the pieces of each shard, then over shards, in rank order. The step has one
-//    all_reduce per axis for the sums of all units. The reference has chains of additions, or loops
-//    for many terms.
+//    all_reduce per axis for all units. The reference has chains of additions, or loops for many
+//    terms.
 // 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.

@@ -10,9 +10,8 @@
 //
 // 1. Add the state of each trainable unit as arguments after its parameters.
 // 2. Build the factors of the update rule (Optimizers.cpp) in f64, once for each compute type.
-// 3. In each unit, apply the rule to each element. For element i of a shard, compare the global
-//    index, shard index · shard_size + i, with the borders between ranges with and without weight
-//    decay.
+// 3. In each unit, apply the rule to each element. Whether weight decay applies follows from the
+//    global index, shard index · shard_size + i for element i of a shard.
 // 4. If the step is not finite, every new value equals the old value.
 // 5. State in bf16 is computed in f32, then rounded stochastically: to one of the two nearest bf16
 //    numbers, with probabilities such that the mean equals the f32 number. Rounding to nearest
@@ -303,8 +302,7 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRan
   return createElementwise(builder, grad.getLoc(), ins, old, body);
 }
 
-/// Adds the state of each trainable unit after its parameters. Marks the arguments of parameters
-/// and of state.
+/// Adds the state of each trainable unit after its parameters; marks the arguments of both.
 LogicalResult ApplyOptimizerPass::addState(Program &program) {
   func::FuncOp func = program.func;
   Builder b(&getContext());
@@ -346,8 +344,7 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
-/// Returns the type of a state. Masters have the compute type of the rule; other state may be
-/// narrower.
+/// Returns the type of a state: the compute type of the rule for masters, or a narrower one.
 Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
   if (narrow && name != "master")
     return BFloat16Type::get(&getContext());

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Replaces the arguments that key random numbers with values of the rank block, which the run
-// provides.
+// Replaces the arguments that key random numbers with values of the rank block from the run.
 //
 //   func @step(.., %rank,                     func @step(.., %rank, ..)
 //              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]
@@ -14,8 +13,7 @@
 //
 // 1. seed, step: views of the rank block.
 // 2. sample: the number of the rank's first sample in the global batch, which is 0 in the
-//    reference, because the reference reads the whole global batch. (AccumulateGradients.cpp counts
-//    micro-batches.)
+//    reference. (AccumulateGradients.cpp counts micro-batches.)
 // 3. Erase the arguments. O(arguments).
 //
 //===----------------------------------------------------------------------===//

@@ -16,8 +16,7 @@
 //                   table        0, plus rows of all, in order   [R + 1, D]
 //                   shard        · 1/n, without the last row
 //
-// 1. Build `first`, the number of the rank's first row, as the rank's element of the list 0, R, 2R,
-//    ...
+// 1. Build `first`, the number of the rank's first row, as its element of the list 0, R, 2R, ...
 // 2. Build 0 in place of a row of another rank, and add the gradient of such a row to an additional
 //    row R, which is dropped.
 // 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
@@ -45,7 +44,6 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// Lowers the lookups of one program.
 class RowExchange {
 public:
   RowExchange(OpBuilder &builder, Operation *op, UnitOp unit, MeshOp mesh)
@@ -100,7 +98,6 @@ Value RowExchange::gather(Value value) {
   return mark(AllGatherOp::create(b, loc, all, flat, meshName(), axes()));
 }
 
-/// Builds the number of the rank's first row.
 Value RowExchange::createFirst() {
   auto each = RankedTensorType::get({ranks}, b.getI64Type()),
        own = RankedTensorType::get({1}, b.getI64Type());

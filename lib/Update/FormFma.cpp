@@ -15,12 +15,10 @@
 // 2. Fuse a product into the sum if the sum is the only reader of the product and in the same
 //    block. If both terms are such products, fuse the left product; the right product is rounded
 //    before it is added: the result of a b + c d is fma(a, b, c d).
-// 3. If the product is subtracted, negate its constant factor, or its left factor if none is
-//    constant.
+// 3. If the product is subtracted, negate its constant factor, or else its left factor.
 //
-// Only f32 and f64 are rewritten. Ops on 16-bit floats compute in f32 and round every result, so
-// that a product is rounded before it is added. The stage Codegen forms the fma in the body of
-// linalg.contract.
+// Only f32 and f64 are rewritten. Ops on 16-bit floats round every result, so that a product is
+// rounded before it is added. The stage Codegen forms the fma in the body of linalg.contract.
 //
 // O(ops). Does not distribute or reorder sums.
 //

@@ -26,8 +26,7 @@ struct LossWeight {
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
 /// Counts the targets of all micro-batches of all ranks at the begin of the program, and erases the
-/// argument. If `microBatches` is not 1, batch arguments must already have a leading dimension of
-/// that size.
+/// argument. If `microBatches` is not 1, it must be the leading dimension of batch arguments.
 LogicalResult createTotalCount(const Program &program, LossWeight weight, int64_t microBatches,
                                MeshOp mesh);
 

@@ -135,8 +135,7 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
   return program;
 }
 
-/// Reads the number of terms at each level of the mean, and checks that the attribute of each
-/// program agrees.
+/// Reads the number of terms at each level of the mean, and checks each program's attribute.
 static LogicalResult readLevels(Programs &programs) {
   auto countOf = [](func::FuncOp func) -> int64_t {
     auto attr = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);

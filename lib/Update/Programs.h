@@ -27,9 +27,8 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// The last results of the program hold gradients of looked-up rows. For each of these results,
-  /// `rowOwners` holds the index of the result to which it is added after the mean over the axis
-  /// shard.
+  /// The last results of the program hold gradients of looked-up rows. For each of these,
+  /// `rowOwners` holds the index of the result to which it is added after the mean over shards.
   SmallVector<unsigned> rowOwners;
   /// Number of results with `fsdp.lookup`, which follow the gradients (in eval, the loss) and
   /// precede the gradients of rows.
@@ -55,9 +54,8 @@ struct BatchLevels {
   bool sumFirst = false;
 };
 
-/// Form of the gradient of a unit. Adjoint is the form after the stage Differentiate, in pieces
-/// like the parameters. Reduced is the form after all reductions, in pieces like the optimizer
-/// state.
+/// Form of the gradient of a unit: Adjoint after the stage Differentiate (in pieces like the
+/// parameters), Reduced after all reductions (in pieces like the optimizer state).
 enum class GradientForm { Adjoint, Reduced };
 
 /// The programs of a module and the mesh that the step runs on.

@@ -87,8 +87,7 @@ void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twi
       diag.attachNote(def.getLoc()) << "for unit '" << def.getSymName() << "'";
 }
 
-/// Checks that optimizer state has at least the requested type; parameters without masters get a
-/// warning.
+/// Checks that optimizer state has at least the requested type. Warns of missing masters.
 void DtypeChecker::checkState() {
   llvm::SmallDenseSet<Attribute> mastered;
   for (bool masters : {true, false})

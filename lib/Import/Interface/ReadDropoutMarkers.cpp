@@ -15,13 +15,12 @@
 //  2. Each call gets a `site`, a number that no other random op has, in order of appearance. A call
 //     with p = 0 is replaced by its operand. If a function that contains a marker is called twice,
 //     inlining has copied the marker, and the two copies draw different numbers.
-//  3. The random factor is f32 (f64 for an f64 tensor); the product is rounded to the type of the
-//     tensor.
+//  3. The random factor is f32 (f64 for an f64 tensor); the product is rounded to the tensor's
+//     type.
 //  4. A sample must draw the same numbers on every rank. The first dimension of the tensor
 //     therefore has to count samples (BatchPlace.h), as the first dimension of batch inputs does.
 //     If the preceding ops do not show that it does, the pass warns.
-//  5. Function arguments with `fsdp.key` (seed, step and first sample) are added if they are
-//     missing.
+//  5. Missing function arguments with `fsdp.key` (seed, step and first sample) are added.
 //
 // Runs after functions are inlined and parameters are marked. O(ops)
 //
@@ -78,7 +77,6 @@ static bool isMarker(func::FuncOp func) {
   return isNamed || func->hasAttr(dropoutAttr);
 }
 
-/// Reads the probability of every marker function.
 LogicalResult ReadDropoutMarkersPass::readDeclarations() {
   LogicalResult result = success();
   for (auto func : getOperation().getOps<func::FuncOp>()) {

@@ -84,7 +84,6 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
   return success();
 }
 
-/// Returns the operand of a lookup that holds its ids.
 static OpOperand &getIdsOperand(const RowLookup &lookup) {
   for (OpOperand &operand : lookup.op->getOpOperands())
     if (operand.get() == lookup.ids)
@@ -130,8 +129,7 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
 
 void BoundIdsPass::runOnOperation() {
   func::FuncOp func = getOperation();
-  // Drop the ranges of another function, because new values may have the addresses of its freed
-  // ones.
+  // Drop the ranges of another function, whose values may be freed and their addresses used again.
   ranges = {};
   inferred.clear();
   if (func.isExternal())

@@ -64,7 +64,6 @@ static void copyBlock(ConstantTable &whole, ConstantTable &part, ArrayRef<int64_
   } while (advance(point, part.shape));
 }
 
-/// Reads the elements of a constant.
 static std::optional<ConstantTable> readConstant(ElementsAttr attr) {
   ConstantTable table{llvm::to_vector(attr.getShapedType().getShape()), {}};
   auto dense = dyn_cast<DenseElementsAttr>(attr);
@@ -183,7 +182,6 @@ bool ConstantEvaluator::write(Program &program, linalg::LinalgOp op, Value value
   return true;
 }
 
-/// Computes the values of a program at a point of the loops.
 void ConstantEvaluator::run(Program &program, ArrayRef<int64_t> point) {
   SmallVector<int64_t> at;
   auto read = [&](const ConstantTable &table) {

@@ -37,8 +37,7 @@ public:
   /// unsupported op, or is too large.
   const ConstantTable *get(Value tensor);
 
-  /// Returns a value of the body of `op`, or nothing if the value is undefined or not computable at
-  /// a point.
+  /// Returns a value of the body of `op`, or nothing if it is undefined or not computable.
   std::optional<ConstantValue> get(linalg::LinalgOp op, Value value);
 
 private:

@@ -114,8 +114,7 @@ static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value ind
   return found;
 }
 
-/// Returns whether index `dim` of a lookup is in range and the asserts before it on the same ids
-/// hold.
+/// Returns whether index `dim` of a lookup is in range and all asserts on its ids hold.
 bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
   Value index = extract.getIndices()[dim];
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
@@ -269,8 +268,7 @@ static std::optional<int64_t> decideComparison(arith::CmpIOp cmp, IdRanges &rang
   return range.isSingle() ? std::optional<int64_t>(range.lo) : std::nullopt;
 }
 
-/// Returns the index of the operand that a minimum or maximum equals, or nothing if it is not
-/// known.
+/// Returns the index of the operand that a minimum or maximum equals, or nothing if unknown.
 static std::optional<int64_t> decideExtremum(Operation *op, IdRanges &ranges) {
   IntegerRange lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
   bool isMax = isa<arith::MaxSIOp>(op);
@@ -313,8 +311,7 @@ void DropAssertsPass::dropAsserts() {
 }
 
 void DropAssertsPass::runOnOperation() {
-  // Drop the ranges of another function, because new values may have the addresses of its freed
-  // ones.
+  // Drop the ranges of another function, whose values may be freed and their addresses used again.
   ranges = {};
   extra = {};
   covered.clear();
@@ -323,8 +320,7 @@ void DropAssertsPass::runOnOperation() {
     if (isa<RankedTensorType>(op.getTensor().getType()))
       extracts.push_back(op);
   });
-  // Lower all limits first, because a limit from one lookup may make the index of another lookup
-  // valid.
+  // Lower all limits first, because a limit for one lookup may make another lookup valid.
   for (tensor::ExtractOp extract : extracts)
     for (unsigned dim = 0, e = extract.getIndices().size(); dim < e; ++dim)
       inferLimit(extract, dim);

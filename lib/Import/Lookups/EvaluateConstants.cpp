@@ -144,8 +144,7 @@ void EvaluateConstantsPass::runOnOperation() {
         finder.find(index);
     for (const Found &one : finder.found)
       replace(extract, one);
-    // Drop the cache, whose keys are addresses, because a new op may have the address of an erased
-    // generic.
+    // Drop the cache, because its keys are addresses, which new ops may have again.
     if (!finder.found.empty())
       evaluator = ConstantEvaluator();
   }

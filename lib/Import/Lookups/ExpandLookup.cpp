@@ -11,8 +11,7 @@
 //     tensor.extract %logp[index 0, %t] }  ->    { sum over v of select(v == %t, %logp[d0, v], 0) }
 //
 // The sum has a derivative without a scatter, but each lookup costs O(size of the dimension). Also
-// rewrites lookups in integer tables (a mask read at positions) and at indices such as n - 1 - d (a
-// flip).
+// rewrites lookups in integer tables (a mask) and at indices such as n - 1 - d (a flip).
 //
 // RaiseCrossEntropy.cpp raises losses, and RaiseEmbedding.cpp raises lookups of rows.
 //
@@ -69,8 +68,7 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
   return used;
 }
 
-/// Returns the slice of the tensor that a lookup reads. A loop may be shorter than the dimension
-/// that it indexes.
+/// Returns the slice of the tensor that a lookup reads, as loops may be shorter than dimensions.
 static Value sliceReached(tensor::ExtractOp extract, ArrayRef<AffineExpr> exprs,
                           ArrayRef<int64_t> extents, OpBuilder &b) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());

@@ -22,8 +22,8 @@ public:
   /// `fsdp.extra_ids` already lists an id that the model does not handle.
   LogicalResult run(func::FuncOp func);
 
-  /// Returns whether `decide` has the same result for `op` with ids within the limits and with each
-  /// extra id.
+  /// Returns whether `decide` has one result for `op`, with ids within the limits and each extra
+  /// id.
   bool agree(Operation *op, llvm::function_ref<std::optional<int64_t>(IdRanges &)> decide);
 
   unsigned count() const { return cases.size(); }
@@ -31,15 +31,13 @@ public:
   IdRanges &getLimits() { return limits; }
 
 private:
-  /// A trial: the ranges if all elements of `arg` are `value` and other arguments are in their
-  /// limits.
+  /// Ranges if all elements of `arg` are `value` and other arguments are in their limits.
   struct Case {
     BlockArgument arg;
     int64_t value;
     IdRanges ranges;
   };
-  /// A lookup whose index `dim` is out of range for an extra id, for which the model ignores its
-  /// result.
+  /// A lookup whose index `dim` is out of range for an extra id, but whose result is then ignored.
   struct Guard {
     tensor::ExtractOp extract;
     unsigned dim;

@@ -26,8 +26,7 @@ public:
   /// Returns the interval of a scalar, or of all elements of a tensor.
   IntegerRange get(Value value);
 
-  /// Returns the range as a union of intervals, such as {[0, limit), [-100, -100]} for padded
-  /// labels.
+  /// Returns the range as a union of intervals: [-100, -100] and [0, limit) for padded labels.
   IdSet getSet(Value value);
 
   /// Assumes that every element of an argument is in [0, limit), or in `interval`.

@@ -16,7 +16,7 @@
 //     a constant, the branch contributes only the values for which it is taken. The comparison may
 //     be in another body (Points.h).
 //
-// A set has at most 4 intervals; intervals with the smallest gaps between them are merged. O(1) per
+// A set has at most 4 intervals; those with the smallest gaps between them are merged. O(1) per
 // value.
 //
 //===----------------------------------------------------------------------===//

@@ -48,8 +48,7 @@ struct RowLookup {
 /// Returns the lookup of an fsdp.gather_rows or fsdp.cross_entropy; nothing for other ops.
 std::optional<RowLookup> getRowLookup(Operation *op);
 
-/// Returns the greatest limit for ids of an integer type, which is the type's greatest value plus
-/// 1.
+/// Returns the greatest limit for ids of an integer type: the type's greatest value plus 1.
 int64_t getLargestLimit(Type ids);
 
 } // namespace mlir::fsdp

@@ -9,9 +9,8 @@
 //     %v = tensor.extract %table[%id, index 1]         ... }
 //     ... }
 //
-//  1. Slice away the dimensions with a constant index. The first of the remaining dimensions must
-//     have an index that depends on data. The others must be indexed by loops over the whole
-//     dimension.
+//  1. Slice away the dimensions with a constant index. Of the remaining dimensions, the first must
+//     have an index that depends on data, and loops over whole dimensions must index the others.
 //  2. Compute an index such as `id + 2` in a generic before the lookup.
 //  3. View a table of rank ≠ 2 as a matrix, and the rows that are read in the original shape.
 //

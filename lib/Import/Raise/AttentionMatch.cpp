@@ -10,8 +10,7 @@
 //   %o = product(%p, %v)
 //
 //  1. Follow the uses of the softmax through views and elementwise ops to the one product that
-//     reads the weights P. The next steps express positions by parts of this product's loops
-//     (LoopParts.h).
+//     reads the weights P. The next steps express positions by parts of its loops (LoopParts.h).
 //  2. Trace the operand P of this product back to the softmax, through factors (dropout), a select
 //     that sets fully masked rows to 0, and the slice that drops a sink (AttentionSink.cpp).
 //  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on a score.

@@ -12,8 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// Reason why a softmax between two products cannot be raised to attention, and the op that is the
-/// reason.
+/// Reason why a softmax between two products is not raised to attention, and the op responsible.
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;

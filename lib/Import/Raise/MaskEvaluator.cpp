@@ -11,8 +11,7 @@
 //
 // Elements of other tensors are not known, but an element equals itself: if i = j, `ids[b, i]` and
 // `ids[b, j]` are one element. A causal mask of packed documents therefore keeps a key in every
-// row. Unknown values therefore have a `number`, which is equal for the results of equal ops on
-// equal operands.
+// row. Unknown values therefore have a `number`, equal for equal ops on equal operands.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Determines whether score_mod may yield finite numbers that act as a mask, and which scores a
-// constant table masks if it is added to the scores. MaskEvaluator.cpp determines whether each row
-// keeps a key.
+// Determines whether score_mod may yield finite numbers that act as a mask, and which scores an
+// added constant table masks. MaskEvaluator.cpp determines whether each row keeps a key.
 //
 //===----------------------------------------------------------------------===//
 

@@ -58,8 +58,7 @@ public:
   /// Copies the tensor of `source` to a tensor with one dimension per group of loop parts. Repeats
   /// the tensor along parts on which the position of `source` does not depend.
   Value gather(const Point &source, ArrayRef<SmallVector<unsigned>> groups);
-  /// Copies `value`, which has one dimension per group of loop parts, to the layout of the product
-  /// with V.
+  /// Copies `value`, with a dimension per group of loop parts, to the layout of the product with V.
   Value scatter(Value value, ArrayRef<SmallVector<unsigned>> groups);
 
 private:

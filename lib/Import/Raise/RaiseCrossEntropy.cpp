@@ -42,8 +42,7 @@ struct RaiseCrossEntropyPass : public fsdp::impl::RaiseCrossEntropyPassBase<Rais
 };
 } // namespace
 
-/// Returns whether the loss reads logits [rows.., V] and targets [rows..] in the same order of
-/// rows.
+/// Returns whether the loss reads logits [rows.., V] and targets [rows..] in one order of rows.
 static bool readsWholeRows(const Loss &loss) {
   if (!loss.logits.isTensor() || !loss.target.isTensor() || loss.logits.at.empty())
     return false;

@@ -10,8 +10,7 @@
 //   %y = %e / %s[d0]
 //
 //  1. For every generic that yields a quotient, a product with a reciprocal or an exponential, read
-//     the formula of one element (Points.h), which does not depend on how ops are divided into
-//     generics.
+//     the formula of one element (Points.h), however it is divided into generics.
 //  2. Match exp(x - m) / s, exp(x - (m + log(s))) or exp((x - m) - log(s)), where m is the maximum
 //     of x, and s is the sum of exp(x - m), over one dimension. Conversions between float types may
 //     occur anywhere in the formula.

@@ -18,8 +18,7 @@
 //  2. Walk from the product to the softmax. The scale consists of the constant factors that
 //     directly follow the product or follow masks only.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
-//  4. If there is a sink, it is the last key, for which score_mod yields the sink, and mask_mod
-//     true.
+//  4. A sink becomes the last key, for which score_mod yields the sink, and mask_mod true.
 //
 // A mask with a finite number is accepted only if every row provably keeps a key. In the model, a
 // fully masked row yields a mean over V, but mask_mod would yield 0. If score_mod added the number,
@@ -37,8 +36,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// If max(s, bound) has a bound of at most this value, it changes masked scores only. The least f16
-/// is -65504.
+/// max(s, bound) with a bound of at most this value changes masked scores only. (Least f16: -65504)
 static constexpr double clamped = -6e4;
 
 ScoreFunctions::ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices,
@@ -58,8 +56,7 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 //===----------------------------------------------------------------------===//
 
 /// Returns whether `value` is the result of an elementwise op with math functions of floats that
-/// does not depend on the score. A kernel should read such a tensor rather than recompute it for
-/// each score.
+/// does not depend on the score. A kernel should not recompute such a tensor for each score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
@@ -106,8 +103,7 @@ std::optional<double> ScoreFunctions::constantOf(const Point &point) {
   return p.isTensor() && !uniformConstant(p.value) ? std::nullopt : constantAt(p);
 }
 
-/// Returns the operand of a point's op that contains the score; nothing unless there is exactly
-/// one.
+/// Returns the one operand of a point's op that contains the score, or nothing.
 std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
   std::optional<unsigned> found;

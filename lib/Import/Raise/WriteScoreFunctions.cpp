@@ -48,8 +48,7 @@ public:
     b.setInsertionPointToEnd(&block);
   }
 
-  /// Writes the formula of a point. Returns null and sets the obstacle if a region must not hold
-  /// it.
+  /// Writes the formula of a point. If a region must not hold it, sets the obstacle, returns null.
   Value get(const Point &point);
   Value condition(const Mask &mask);
   Value factor(const AttentionMatch::Factor &factor, Value product);
@@ -340,8 +339,7 @@ Value ScoreFunctions::Writer::negate(Value condition) {
 
 /// Returns the result of an op, or a simpler value if the op negates a condition. A comparison of
 /// `select(c, x, y)` with z, where x, y and z are constants, becomes c, not c, or a constant. A
-/// mask of numbers that is compared with 0 thus becomes a condition, with which a kernel can skip
-/// tiles.
+/// mask of numbers that is compared with 0 thus becomes a condition that can skip tiles.
 Value ScoreFunctions::Writer::simplify(Operation *made) {
   Value result = made->getResult(0);
   if (isa<arith::XOrIOp>(made) && result.getType().isInteger(1) &&

@@ -265,8 +265,7 @@ HloResult fsdp::lowerConvolution(OpBuilder &b, Operation *op) {
   x = buildPadded(b, loc, x, c.input.spatial, c.low, c.high, zero);
   size_t count = c.input.spatial.size();
   bool grouped = c.groups > 1;
-  // The loops are: batch, [group,] output feature, output positions, input feature, window
-  // positions.
+  // Loops: batch, [group,] output feature, output positions, input feature, window positions.
   unsigned next = 0;
   auto loop = [&] { return b.getAffineDimExpr(next++); };
   AffineExpr batch = loop(), group = grouped ? loop() : AffineExpr(), feature = loop();
@@ -433,8 +432,7 @@ HloResult fsdp::lowerReduceWindow(OpBuilder &b, Operation *op) {
   }
   if (failed(checkReduction(op, shape)))
     return failure();
-  // A generic over windows needs an operand of the window's shape, which determines the sizes of
-  // loops.
+  // An operand with the window's shape determines the extents of the window's loops.
   Value init = getScalar(b, loc, op->getOperand(1));
   x = buildPadded(b, loc, x, all, low, high, init);
   Value extent = tensor::EmptyOp::create(b, loc, windowShape, to.getElementType());

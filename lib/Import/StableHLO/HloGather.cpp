@@ -12,8 +12,7 @@
 //
 //  1. Start indices are clamped so that the slice lies within the operand, as the specification
 //     says. If later passes prove that ids are in range, they fold the clamp.
-//  2. An update at computed positions has no lowering; it would also need a lowering of its
-//     derivative.
+//  2. An update at computed positions has no lowering, because its derivative would need one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -46,8 +46,8 @@ Value buildFilled(OpBuilder &b, Location loc, RankedTensorType type, Value scala
 /// Returns offsets, sizes or strides as constants of a slice.
 SmallVector<OpFoldResult> sliceIndices(OpBuilder &b, ArrayRef<int64_t> values);
 
-/// Builds a tensor of `type`. `element` builds the element at the loop indices, which it reads with
-/// `linalg.index`.
+/// Builds a tensor of `type`. `element` builds the element at the indices of the loops
+/// (linalg.index).
 Value buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
                    function_ref<Value(OpBuilder &, Location)> element);
 
@@ -59,8 +59,7 @@ FailureOr<Value> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operan
 /// tensors of rank 0. Returns the values that the body returns.
 HloResult lowerBody(OpBuilder &b, Operation *op, ValueRange arguments);
 
-// Lowerings by op. Each of these functions expects static shapes, and verifies all other properties
-// of its op.
+// Lowerings by op. Each function expects static shapes and verifies everything else.
 HloResult lowerBroadcast(OpBuilder &b, Operation *op);
 HloResult lowerReshape(OpBuilder &b, Operation *op);
 HloResult lowerTranspose(OpBuilder &b, Operation *op);

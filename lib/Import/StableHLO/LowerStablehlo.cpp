@@ -106,8 +106,7 @@ static const std::pair<StringRef, Lowering> lowerings[] = {
     {"stablehlo.reduce_window", lowerReduceWindow},
 };
 
-/// Emits an error and returns true unless the types are tensors of floats or signless integers with
-/// static shape.
+/// Emits an error and returns true unless types are static tensors of floats or signless integers.
 static bool refuseType(Operation *op, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape()) {
@@ -178,8 +177,7 @@ void LowerStablehloPass::runOnOperation() {
     ops.push_back(op);
     return WalkResult::skip();
   });
-  // Preserving all analyses also skips the verifier, which would reject ops of unknown dialects
-  // without advice.
+  // Preserve all analyses to skip the verifier, which would reject unknown dialects without advice.
   if (ops.empty())
     return markAllAnalysesPreserved();
   // Begin with the last select, so that the whole erfc is matched before selects in its branches.

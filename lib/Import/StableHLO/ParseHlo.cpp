@@ -14,8 +14,7 @@
 //     slice. `keys` maps the keys of each op to attribute names.
 //  2. The types at the end are a function type, or one type "T" for all operands and results. Only
 //     select lists the type of its predicate before that type.
-//  3. Separate functions parse the forms of constant, reduce, convolution, custom_call and
-//     composite.
+//  3. Separate functions parse constant, reduce, convolution, custom_call and composite.
 //  4. Control flow is refused with advice, because no pass reads its regions.
 //
 //===----------------------------------------------------------------------===//
@@ -237,8 +236,8 @@ static ParseResult parseReduce(OpAsmParser &parser, OperationState &state) {
     addReducer(parser, state, *reducer, getElementTypeOrSelf(state.operands.front().getType()));
     return success();
   }
-  // The text lists the two arguments of each input together; the op has all values, then all
-  // partial results.
+  // The text pairs the two arguments of each input; the op has all values, then all partial
+  // results.
   SmallVector<OpAsmParser::Argument> lhs, rhs;
   if (parser.parseKeyword("reducer"))
     return failure();

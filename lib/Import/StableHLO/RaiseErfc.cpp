@@ -10,8 +10,7 @@
 //
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
 //
-//  1. The expansion reads |x|, so take each operand of an abs before the select as a candidate for
-//     x.
+//  1. The expansion reads |x|, so try each operand of an abs before the select as x, the candidate.
 //  2. Collects the elementwise ops between the candidate and the select. Apart from the candidate,
 //     the inputs must be constants.
 //  3. Evaluates these ops in f64 at points in [-4, 4], and compares with std::erfc: the absolute

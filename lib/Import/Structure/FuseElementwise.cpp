@@ -45,10 +45,9 @@ struct FuseElementwisePass : public fsdp::impl::FuseElementwisePassBase<FuseElem
 };
 } // namespace
 
-/// Returns whether fusion would compute math functions of the producer again in each iteration of
-/// an outer loop. An example is a table over (t, d) that is read for every (b, h, t, d). Repetition
-/// in inner loops alone (the rsqrt of a row) is allowed, because the value is computed once per
-/// row.
+/// Returns whether fusion would compute math functions of the producer in each iteration of an
+/// outer loop, as for a table over (t, d) read for every (b, h, t, d). Repetition in inner loops
+/// alone (the rsqrt of a row) is allowed, because the value is computed once per row.
 static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
   if (llvm::none_of(producer.getBody()->without_terminator(), [](Operation &op) {
         return isa_and_nonnull<math::MathDialect>(op.getDialect());

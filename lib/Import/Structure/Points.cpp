@@ -207,8 +207,7 @@ std::optional<Reduction> fsdp::matchReduction(const Point &point, Reduction::Kin
     return std::nullopt;
   }
   Reduction reduction{kind, {}, {}, op};
-  // Every reduction gets new symbols, because different reductions of one formula need different
-  // symbols.
+  // Every reduction gets new symbols, because those of one formula must be different.
   static std::atomic<unsigned> nextSymbol{0};
   for (auto [loop, iterator] : llvm::zip_equal(*loops, op.getIteratorTypesArray())) {
     if (loop)

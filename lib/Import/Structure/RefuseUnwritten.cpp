@@ -11,14 +11,12 @@
 //   %h = linalg.matmul ins(%x, %w) outs(%e)      reads %e: error, needs linalg.fill
 //   %y = linalg.exp ins(%x) outs(%e)             only writes %e: no error
 //
-//  1. A tensor.empty has unwritten elements. A view, a cast, a padding or a concatenation of a
-//     value with unwritten elements has them too, and so have insertions that do not cover such a
-//     value.
+//  1. A tensor.empty has unwritten elements. So has a view, a cast, a padding or a concatenation of
+//     a value with unwritten elements, and a chain of insertions that does not cover such a value.
 //  2. Report an error for an op that reads such a value. An insertion does not read its
 //     destination. A body does not read an output whose argument it does not use.
 //
-// O(ops + n²) for n insertions into a tensor. Every slice of a partly written tensor counts as
-// unwritten.
+// O(ops + n²) for n insertions into a tensor. Slices of partly written tensors count as unwritten.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,8 +71,7 @@ private:
 };
 } // namespace
 
-/// Returns the range that an insertion writes, or nothing if the range is not constant or has
-/// strides.
+/// Returns the range that an insertion writes, or nothing if it is not constant or has strides.
 static std::optional<Box> getWritten(Operation *op) {
   Box box;
   if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {

@@ -148,8 +148,7 @@ struct UnaryBeforeBroadcast : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// f(transpose(x), ..) -> transpose(f(x, ..)), if all inputs that cover all loops have that
-/// transpose.
+/// f(transpose(x), ..) -> transpose(f(x, ..)), if all inputs with all loops have that transpose.
 struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {

@@ -30,7 +30,7 @@ FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp lay
 void applyInOrder(const CommandGraph &graph, const ScheduleProblem &problem, int64_t &nextId);
 
 /// Moves the commands of `block` into the order of the solver. Transfers get their channel, waits
-/// and the attributes of Analysis/Schedule.h. Fails, with nothing moved, if the order breaks a
+/// and the attributes of Analysis/Schedule.h. Moves nothing and fails if the order breaks a
 /// dependence.
 LogicalResult applySchedule(Block &block, const CommandGraph &graph, const ScheduleProblem &problem,
                             const ScheduleSolver &solver, int64_t &nextId);

@@ -22,8 +22,7 @@
 //    because of steps 1 and 2 or because a kernel needs both.
 //
 // A launch is done when all its transfers are done. O(collectives²). If the options limit the
-// prefetch of gathers, no gather joins another gather, because it would start earlier than the
-// limit allows.
+// prefetch of gathers, no gather joins another one, because it would start too early.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,8 +21,7 @@
 //    order and wait for each transfer directly after its start.
 // 4. Set the lifetimes of the buffers again.
 //
-// Does not change a program that already has waits. Does not move starts across iterations of a
-// loop.
+// Does not change a program with waits, and does not move starts across iterations of a loop.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Gathers are late transfers: they start as late as possible without a stall. Reductions are early
-// transfers: they end as early as possible. Both thus keep their buffers alive for the shortest
-// time. A copy between the arenas is late if a command waits for its data, and early if it frees
-// its source.
+// transfers: they end as early as possible. Both thus hold buffers for the shortest time. A copy
+// between the arenas is late if a command waits for its data, and early if it frees its source.
 //
 // 1. Place early transfers one by one, each time the early transfer that can start first. A
 //    transfer begins when its source is complete and the previous transfer on its channel is done.
@@ -184,8 +183,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
       transfer.limit = "prefetch";
     }
   }
-  // A transfer from a file starts after the transfer for the previous kernel has ended, so that two
-  // buffers suffice.
+  // Start after the transfer for the previous kernel has ended, so that two buffers suffice.
   if (transfer.channel == fromFileChannel)
     for (Transfer *other : llvm::reverse(before))
       if (other->latest < transfer.latest) {

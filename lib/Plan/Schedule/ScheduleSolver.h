@@ -6,8 +6,8 @@
 //
 // Chooses the slots, between fixed commands, in which transfers start and are waited for. Fixed
 // commands keep their order. A command that only prepares a gather moves with the start of the
-// gather. A command that only reads the result of a reduction or of a copy to the host moves with
-// the wait.
+// gather. A command that only reads a result of a reduction or a copy to the host moves with the
+// wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,7 @@ struct ScheduleLimits {
   /// Largest number of late copies between the arenas of device and host that may start before the
   /// wait for an earlier one, or -1.
   int64_t copyPrefetch = -1;
-  /// Largest number of bytes of collectives that start as one launch. If 0, each collective starts
-  /// alone.
+  /// Largest number of bytes of collectives that start as one launch. With 0, each starts alone.
   int64_t bucketBytes = 0;
   /// Largest number of bytes alive at a command of this program. If 0, there is no limit.
   int64_t bytes = 0;
