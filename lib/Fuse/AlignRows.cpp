@@ -19,7 +19,8 @@
 // 3. Any other factor, such as a parameter, is copied to longer rows if contractions read each of
 //    its elements often enough.
 //
-// O(operands). Rows that only maps and sums read are not aligned, which would save a few per cent.
+// O(operands). Does not align rows that only maps and sums read, which would save only a few per
+// cent.
 //
 //===----------------------------------------------------------------------===//
 

@@ -69,7 +69,8 @@ static bool isReadLater(Value root, Operation *op) {
   return false;
 }
 
-/// Returns true if the dispatch reads each element of the operand only for that of the result.
+/// Returns true if each element of the operand is only read to compute the element of the result at
+/// the same indices.
 static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand) {
   Block &body = dispatch.getBody().front();
   auto identity = [](linalg::LinalgOp op, OpOperand &use) {

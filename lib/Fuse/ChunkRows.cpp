@@ -181,7 +181,7 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   void noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
 
-  /// Bytes and rows of the largest smallest chunk (`min-rows`) that exceeds the limit, or 0.
+  /// Bytes and rows of the largest chunk of `min-rows` rows that exceeds the limit, or 0.
   int64_t mostBytes = 0, mostRows = 0;
   std::optional<Location> where;
 };

@@ -12,8 +12,9 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. Auxiliary ops are copied into the kernels that read them. It also becomes a separate dispatch
-//    if attention or an op outside of kernels (a collective, a loop, a view) reads its result.
+// 1. An auxiliary op is copied into each kernel that reads its result. It also becomes a separate
+//    dispatch if attention or an op outside of kernels (a collective, a loop, a view) reads its
+//    result.
 // 2. Group the ops of each block (Clusters.cpp).
 // 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
 //    Values from outside the cluster become operands of the dispatch, in order of first use. Values

@@ -24,8 +24,7 @@ struct Values {
   };
   llvm::StringMap<Place> places; // offsets by parameter
   std::vector<ArrayRef<char>> pieces;
-  std::deque<std::vector<char>>
-      unpacked; // unpacked bytes of values that the module holds bit-packed
+  std::deque<std::vector<char>> unpacked; // bytes of booleans, which the module bit-packs
   uint64_t size = 0;
 };
 

@@ -44,7 +44,7 @@ using namespace mlir::fsdp;
 
 static constexpr StringLiteral referenceProgram = "reference";
 
-/// Erases kernels without a launch, as of fills, which become commands.
+/// Erases kernels that no launch uses, such as those of fills, which became commands.
 static void eraseUnusedKernels(ModuleOp module) {
   llvm::DenseSet<Attribute> used;
   module.walk([&](LaunchOp launch) { used.insert(launch.getKernelAttr().getAttr()); });

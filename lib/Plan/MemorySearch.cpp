@@ -230,7 +230,8 @@ FailureOr<FoundChoice> Search::searchParts() {
   return best ? *best : smallest;
 }
 
-/// Packs the choice completely; during the search, packing stops once it is known whether it fits.
+/// Packs the choice completely; during the search, packing stops once it is known whether the
+/// choice fits.
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();

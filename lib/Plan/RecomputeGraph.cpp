@@ -245,8 +245,8 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   op->moveBefore(place);
 }
 
-/// Returns this result of the backward's gather of the unit. If the backward does not gather the
-/// unit again, returns the result of the forward's gather.
+/// Returns result number `result` of the backward's gather of the unit. If the backward does not
+/// gather the unit again, returns the result of the forward's gather.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
   for (auto other : block.getOps<UnshardOp>())
     if (other != unshard && other.getUnit() == unshard.getUnit() &&

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// The kernel calls of the forward in one block. RecomputeGraph.cpp defines its end.
+/// The kernel calls of the forward in one block. RecomputeGraph.cpp defines the forward's end.
 class RecomputeGraph {
 public:
   struct Call {

@@ -15,8 +15,8 @@
 // 2. Let readers of the second gather read the result of the first gather, and erase unused ops.
 //
 // Shards change only after the backward, so that both gathers have equal results. O(gathers²).
-// Ignores gathers in a later loop, and gathers among fewer neighbours than the forward's gather,
-// because their sources are different pieces.
+// Ignores gathers in a later loop. Also ignores gathers among fewer neighbours than the forward's
+// gather, because the sources of such gathers are different pieces.
 //
 //===----------------------------------------------------------------------===//
 

@@ -85,7 +85,7 @@ private:
           collectViews(view, views);
   }
 
-  /// Runs step 1. Returns null if no later op of the block limits the move.
+  /// Runs step 1. Returns null if there is no such op in the block.
   Operation *findLimit(Operation *op) {
     Operation *limit = nullptr;
     for (Operation *user : op->getUsers())
@@ -118,8 +118,8 @@ private:
            });
   }
 
-  /// Returns true if the only use of `value` is its place in a flat gradient buffer, whose lifetime
-  /// begins with the first gradient of the buffer.
+  /// Returns true if only a reduce-scatter reads `value`, so that it is a range of a flat buffer,
+  /// whose lifetime begins with the first gradient in the buffer.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
       // A user may add to the value in place.

@@ -16,8 +16,7 @@
 //      Bytes of a buffer that lives within one iteration count as not written when it begins.
 //    - All buffers of a launch are in one arena, that of the device or that of the host. All
 //      buffers of a collective are in the device's arena.
-//    - During a collective or a copy in flight, no command writes its source or accesses its
-//      target.
+//    - No command writes the source or accesses the target of a collective or a copy in flight.
 //
 // One walk over a loop is enough, because the set of written bytes only grows with iterations.
 //

@@ -26,7 +26,8 @@ struct LossWeight {
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
 /// Counts the targets of all micro-batches of all ranks at the begin of the program, and erases the
-/// argument. If `microBatches` is not 1, it must be the leading dimension of batch arguments.
+/// argument. If `microBatches` is not 1, it must be the size of the batch arguments' first
+/// dimension.
 LogicalResult createTotalCount(const Program &program, LossWeight weight, int64_t microBatches,
                                MeshOp mesh);
 

@@ -122,8 +122,7 @@ struct ConstantEvaluator::Program {
   llvm::DenseMap<Value, unsigned> slots;
   std::vector<Scalar> values;
   SmallVector<Input> inputs;
-  SmallVector<std::pair<unsigned, unsigned>>
-      indices; ///< slots that hold a linalg.index, and its loop
+  SmallVector<std::pair<unsigned, unsigned>> indices; ///< slots of linalg.index ops, and loops
   SmallVector<Step> steps;
 
   unsigned add(Value value, Scalar initial = {}) {

@@ -61,8 +61,7 @@ private:
 
   IdRanges ranges;
   ExtraIds extra;
-  llvm::SmallPtrSet<Operation *, 4>
-      covered; ///< asserts that the run-time check of a lookup also tests
+  llvm::SmallPtrSet<Operation *, 4> covered; ///< asserts that a check at run time includes
 };
 } // namespace
 
@@ -93,7 +92,7 @@ struct IndexAssert {
   Value tested; ///< value that the assert compares
 };
 
-/// Returns the asserts that belong to an index of a lookup.
+/// Returns the asserts before a lookup that compare a value from which `index` is computed.
 static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value index) {
   SmallVector<IndexAssert> found;
   auto asserts = extract->getBlock()->getOps<cf::AssertOp>();

@@ -22,8 +22,8 @@ public:
   /// `fsdp.extra_ids` already lists an id that the model does not handle.
   LogicalResult run(func::FuncOp func);
 
-  /// Returns whether `decide` has one result for `op`, with ids within the limits and each extra
-  /// id.
+  /// Returns whether `decide` returns equal results for `op` with ids in the limits and with each
+  /// extra id.
   bool agree(Operation *op, llvm::function_ref<std::optional<int64_t>(IdRanges &)> decide);
 
   unsigned count() const { return cases.size(); }

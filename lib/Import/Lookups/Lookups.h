@@ -32,10 +32,9 @@ FailureOr<Ids> findPositions(linalg::GenericOp generic, Value position, OpBuilde
 struct RowLookup {
   Operation *op;
   Value ids;
-  int64_t extent; ///< valid ids are in [0, extent)
-  StringRef what; ///< name of the indexed things, such as "rows of the table"
-  std::optional<int64_t>
-      ignore; ///< a valid id outside [0, extent), such as that of ignored targets
+  int64_t extent;                ///< valid ids are in [0, extent)
+  StringRef what;                ///< name of the indexed things, such as "rows of the table"
+  std::optional<int64_t> ignore; ///< a valid id outside [0, extent), if there is one
 
   /// Returns whether all ids in `ranges` are valid.
   bool admits(ArrayRef<IntegerRange> ranges) const {

@@ -110,8 +110,8 @@ static Point settleThroughStops(const Point &from) {
   return point;
 }
 
-/// Returns m if `point` is select(|m| is infinite, 0, m), or the same with the opposite condition;
-/// else `point`. (The log-sum-exp of torch and of JAX has this guard.) The result differs from m
+/// Returns m if `point` is select(|m| is infinite, 0, m) or select(|m| is finite, m, 0); else
+/// returns `point`. (The log-sum-exp of torch and of JAX has this guard.) The result differs from m
 /// only where m is infinite.
 static Point withoutGuard(const Point &point) {
   if (!point.op<arith::SelectOp>())

@@ -32,7 +32,7 @@ bool keepsKeyInEveryRow(AttentionOp op);
 /// factors after the softmax as weight_mod.
 class ScoreFunctions {
 public:
-  /// `indices`: loop parts of b, h, i and j. `assumeKeys` asserts that every row keeps a key.
+  /// `indices` are the loop parts of b, h, i, j. `assumeKeys` asserts that every row keeps a key.
   ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices, bool assumeKeys);
 
   /// Builds the op with its regions. Returns null and sets `obstacle` if the formula contains an op

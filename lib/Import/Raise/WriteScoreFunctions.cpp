@@ -48,7 +48,7 @@ public:
     b.setInsertionPointToEnd(&block);
   }
 
-  /// Writes the formula of a point. If a region must not hold it, sets the obstacle, returns null.
+  /// Writes the formula of a point. If a region must not hold it, sets `obstacle` and returns null.
   Value get(const Point &point);
   Value condition(const Mask &mask);
   Value factor(const AttentionMatch::Factor &factor, Value product);

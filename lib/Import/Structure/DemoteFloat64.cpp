@@ -120,7 +120,7 @@ void DemoteFloat64Pass::runOnOperation() {
   func.walk([&](Operation *op) { numDemoted += llvm::count_if(op->getResultTypes(), isDouble); });
   AttrTypeReplacer replacer = makeReplacer(&getContext());
   func.walk([&](Operation *op) {
-    // Attributes of fsdp ops (a scale, a probability) remain f64, their type for all operand types.
+    // Attributes of fsdp ops (a scale, a probability) are f64 for operands of all types: keep them.
     bool ours = isa_and_nonnull<FSDPDialect>(op->getDialect());
     replacer.replaceElementsIn(op, /*replaceAttrs=*/!ours, /*replaceLocs=*/false,
                                /*replaceTypes=*/true);

@@ -14,8 +14,8 @@
 // 2. Place the starts and waits of collectives, and of copies between the arenas of device and host
 //    (ScheduleSolver.cpp). Repeat this for several factors (`slack`) by which transfers are assumed
 //    to take longer than estimated. Simulate each schedule (Analysis/Timeline.cpp) with links at
-//    half their speed, so that the chosen schedule also works if estimates are inaccurate. Prefer a
-//    later schedule only if it is at least 0.5 % faster.
+//    half their speed, so that the chosen schedule also works if estimates are inaccurate. Keep the
+//    first schedule unless a later one is at least 0.5 % faster.
 // 3. If the packed arena exceeds the limit, but the arena of the original order does not, lower the
 //    limit by the excess and repeat step 2, a few times. If no schedule fits, keep the original
 //    order and wait for each transfer directly after its start.

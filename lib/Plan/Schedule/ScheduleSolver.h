@@ -27,7 +27,7 @@ struct ScheduleLimits {
   /// Largest number of late copies between the arenas of device and host that may start before the
   /// wait for an earlier one, or -1.
   int64_t copyPrefetch = -1;
-  /// Largest number of bytes of collectives that start as one launch. With 0, each starts alone.
+  /// Largest number of bytes of collectives that start as one launch. If 0, each starts alone.
   int64_t bucketBytes = 0;
   /// Largest number of bytes alive at a command of this program. If 0, there is no limit.
   int64_t bytes = 0;
