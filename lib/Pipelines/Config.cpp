@@ -9,9 +9,10 @@
 //    "gradient_clipping": 1.0}                  --clip-grad-norm=1.0
 //
 // 1. Walk the objects. Look up each key in the table (ConfigKeys.def), then among the options of
-//    fsdp-compile, with dashes or underscores.
-// 2. Check the kind of the value and map the value to settings. "auto" and null set nothing.
-// 3. Report two keys that set one option to different values.
+//    fsdp-compile, whose names may have dashes or underscores.
+// 2. Check the JSON type of the value, and map it to settings of options. "auto" and null set
+//    nothing.
+// 3. Report an error if two keys set one option to different values.
 //
 // O(keys · rows).
 //
@@ -90,7 +91,7 @@ static const OptionRow *findOwn(StringRef key) {
 void ConfigReader::failUnknown(const ConfigOrigin &place) {
   std::string nearest;
   unsigned least = std::max<unsigned>(2, place.key.size() / 3) + 1;
-  // Limit the length of a key, because the edit distance takes time in the product of both lengths.
+  // Limit the length of the key, with which the time of the edit distance grows.
   constexpr size_t longest = 64;
   auto consider = [&](const std::string &name) {
     if (place.key.size() > longest)
@@ -164,7 +165,7 @@ static bool isNumber(const JsonValue &value) {
   return value.is(Kind::integer) || value.is(Kind::number);
 }
 
-/// Returns the value as it would be on the command line; nothing if its kind is wrong.
+/// Returns the value as text for the command line, or nothing if the value has the wrong kind.
 static std::optional<std::vector<std::string>> spell(const JsonValue &value, OptionKind kind) {
   using Texts = std::vector<std::string>;
   switch (kind) {
@@ -344,8 +345,8 @@ void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
   fact = {value, place};
 }
 
-/// Handles settings that are not an option, or that depend on other keys. Returns false for all
-/// other settings.
+/// Handles settings that are no option of fsdp-compile, or that depend on other keys. Returns false
+/// for all other settings.
 bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrigin &place) {
   if (option == "batch")
     setFact(config.batch, text, place);
@@ -378,7 +379,7 @@ void ConfigReader::dropUnused(const JsonValue &root) {
 }
 
 /// Decides how units are formed. `min_num_params` without a policy means units by size. With
-/// another policy it has no effect, because Accelerate writes a default number for every policy.
+/// another policy, it is ignored, because Accelerate writes its default with every policy.
 void ConfigReader::reconcile() {
   if (config.ranks && !config.find("mesh"))
     set("mesh", {"shard=" + std::to_string(config.ranks->value)}, config.ranks->origin);

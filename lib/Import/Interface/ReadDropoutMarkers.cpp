@@ -13,13 +13,14 @@
 //  1. A marker is a function without a body that has `fsdp.dropout`, the probability p of a zero,
 //     or whose name is `fsdp.dropout` or begins with `fsdp.dropout.` or `fsdp.dropout_`.
 //  2. Each call gets a `site`, a number that no other random op has, in order of appearance. A call
-//     with p = 0 is replaced by its operand. A function that is called twice has been inlined
-//     twice, so the two copies of a marker draw different numbers.
-//  3. The factor is f32 (f64 for an f64 tensor); the product is rounded to the type of the tensor.
+//     with p = 0 is replaced by its operand. If a function that contains a marker is called twice,
+//     inlining has copied the marker, and the two copies draw different numbers.
+//  3. The random factor is f32 (f64 for an f64 tensor); the product is rounded to the tensor's
+//     type.
 //  4. A sample must draw the same numbers on every rank. The first dimension of the tensor
 //     therefore has to count samples (BatchPlace.h), as the first dimension of batch inputs does.
-//     If the preceding ops do not determine this, the pass warns.
-//  5. Missing arguments with `fsdp.key` are added.
+//     If the preceding ops do not show that it does, the pass warns.
+//  5. Missing function arguments with `fsdp.key` (seed, step and first sample) are added.
 //
 // Runs after functions are inlined and parameters are marked. O(ops)
 //
@@ -62,7 +63,7 @@ private:
 
   llvm::StringMap<double> markers; ///< probability of each marker function
   func::FuncOp entry;
-  SmallVector<BlockArgument> inputs; ///< arguments that come with each batch
+  SmallVector<BlockArgument> inputs; ///< function arguments that hold batch inputs
   int64_t batch = 0;
   llvm::DenseSet<int64_t> sites; ///< sites in use
   int64_t site = 0;
@@ -76,7 +77,6 @@ static bool isMarker(func::FuncOp func) {
   return isNamed || func->hasAttr(dropoutAttr);
 }
 
-/// Reads the probability of every marker function.
 LogicalResult ReadDropoutMarkersPass::readDeclarations() {
   LogicalResult result = success();
   for (auto func : getOperation().getOps<func::FuncOp>()) {
@@ -267,7 +267,7 @@ void ReadDropoutMarkersPass::replace(func::CallOp call) {
 }
 
 void ReadDropoutMarkersPass::runOnOperation() {
-  // Drop the state from another module.
+  // Drop what the pass stored for another module.
   markers.clear();
   inputs.clear();
   sites.clear();

@@ -7,18 +7,18 @@
 //   %y = call @fsdp.stop_gradient(%x)          ->   %y = fsdp.stop_gradient %x
 //   func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
 //
-// Replaces stop-gradient markers by the op. A marker is one of:
+// Replaces stop-gradient markers by `fsdp.stop_gradient`. A marker is one of:
 //
 //  - a call of a function without a body whose name is `fsdp.stop_gradient` or begins with
 //    `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that has the attribute
 //    `fsdp.stop_gradient`.
 //  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input.
-//  - the op itself.
+//  - an op `fsdp.stop_gradient`.
 //
-// The attribute on any other op is an error, because a transformation must have moved it there. If
-// the module or a function has `fsdp.num_stop_gradients = N`, it must contain N markers. Another
-// count is an error, because a transformation must have dropped or copied a marker. Runs before
-// functions are inlined. O(ops)
+// The attribute on any other op is an error, because only a transformation can have moved it there.
+// If the module or a function has `fsdp.num_stop_gradients = N`, it must contain N markers. Any
+// other number is an error, because it shows that a transformation dropped or copied a marker. Runs
+// before functions are inlined. O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -149,7 +149,7 @@ LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
 }
 
 void ReadStopMarkersPass::runOnOperation() {
-  // Drop the markers of another module.
+  // Drop the names of marker functions of another module.
   markerFunctions.clear();
   bool failedAny = false;
   SmallVector<Operation *> markers;
