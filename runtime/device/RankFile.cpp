@@ -9,8 +9,8 @@
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-//  1. A partial block is copied through a bounce buffer. A block that is partly written is read
-//     first.
+//  1. A partial block is copied through a bounce buffer. To write part of a block, the whole block
+//     is read first.
 //  2. Whole blocks are copied directly if the memory is block-aligned, and otherwise through the
 //     bounce buffer.
 //
@@ -95,8 +95,8 @@ void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reas
          reason ? strerror(reason) : "unexpected end of file");
 }
 
-/// One step of a copy. It copies `bytes` bytes that begin at byte `skip` of a range of whole
-/// blocks. The range has `span` bytes and begins at offset `base` of the file.
+/// One step of a copy, which copies `bytes` bytes from byte `skip` on of a range of whole blocks.
+/// The range has `span` bytes and begins at offset `base` of the file.
 struct RankFile::Piece {
   uint64_t base, span, skip, bytes;
   bool bounces;
@@ -124,7 +124,7 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
 }
 
 /// Throws Error if another program has truncated the file. Without this check, a write would extend
-/// the file again, and later reads of the gap would return zeros.
+/// the truncated file, and later reads of the lost bytes would return zeros.
 void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
   struct stat status;
   if (fstat(file, &status) != 0)
@@ -143,7 +143,7 @@ void RankFile::writeExactly(uint64_t offset, const std::byte *from, uint64_t byt
       fail("write", offset, bytes, now < 0 ? errno : ENOSPC);
     done += static_cast<uint64_t>(now);
   }
-  // The file may have been truncated during the copy.
+  // Another program may have truncated the file during the copy.
   checkWhole(offset, bytes);
 }
 

@@ -33,7 +33,7 @@ public:
   bool isDirect() const { return direct; }
 
   /// read() copies a range of the file to memory, and write() copies memory to a range of the file.
-  /// Both throw Error if they cannot copy all bytes. Any thread may call them.
+  /// Both functions throw Error if they cannot copy all bytes. Any thread may call them.
   void read(uint64_t offset, void *to, uint64_t bytes);
   void write(uint64_t offset, const void *from, uint64_t bytes);
 

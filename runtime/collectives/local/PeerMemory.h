@@ -14,9 +14,9 @@
 //     done     -- all done?  -- return          reduced -- all there? -- pull the others
 //                                               done    -- all done?  -- return
 //
-// start() publishes the arrival, and wait() does the other stages. Progress counters never
-// decrease. Slots contain offsets in the arena, because the address of an arena differs between
-// processes.
+// start() publishes the arrival, and wait() executes the other stages. A slot's progress counter
+// never decreases. Slots contain offsets in the arena, because the address of an arena differs
+// between processes.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
@@ -40,7 +40,7 @@ protected:
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
-  /// Buffers, by own rank, for the addresses of the sources of all members.
+  /// For each own rank, a buffer for the addresses of the sources of all members of a group.
   std::vector<std::vector<const std::byte *>> pointers;
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,

@@ -73,19 +73,19 @@ private:
   fsdprt_mpi_handle world;
   std::unique_ptr<MpiHeartbeat> heartbeat;
   MpiLanes lanes;
-  std::vector<std::unique_ptr<MpiCollective>> operations; ///< by index of the collective
-  std::vector<MpiCollective *> inFlight;                  ///< in the order of their starts
+  std::vector<std::unique_ptr<MpiCollective>> operations; ///< indexed by collective
+  std::vector<MpiCollective *> inFlight;                  ///< in the order of start()
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
   std::vector<fsdprt_mpi_handle> requests; ///< requests of exchange()
-  /// Number of heartbeat messages received from a process, and the time of the last message in
-  /// seconds.
+  /// Number of heartbeat messages received from a process, and the time, in seconds, of the last
+  /// one.
   struct Sign {
     uint64_t heard;
     double at;
   };
-  std::vector<Sign> lastSign;   ///< by process
+  std::vector<Sign> lastSign;   ///< indexed by process
   std::optional<Error> problem; ///< error of the service thread
-  std::optional<Error> silence; ///< a process sends no heartbeats
+  std::optional<Error> silence; ///< error if a process sends no heartbeats
   uint64_t progress = 0;        ///< number of calls of advanceAll() that made progress
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};

@@ -45,7 +45,7 @@ private:
   void beat();
   void beatHeart();
   void checkWatcher();
-  /// Waits until ready(), which `rank` makes true. Throws Error if the process of `rank` sends no
+  /// Waits until `rank` has made ready() true. Throws Error if the process of `rank` sends no
   /// heartbeat within the time limit.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
@@ -56,7 +56,8 @@ private:
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
   uint64_t watcherBeats = 0;                ///< last value of the watcher's heartbeat
-  double watcherSilent = 0, lastLooked = 0; ///< seconds without a new value; time of the last check
+  double watcherSilent = 0, lastLooked = 0; ///< seconds since a new value, and time of the last
+                                            ///< check
   std::atomic<bool> ending{false};
   FutexEvent endingEvent;
   std::thread heart;

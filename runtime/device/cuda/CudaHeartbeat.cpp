@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The heartbeat is written by a kernel and not by a copy, so that the compute stream has no copies.
+// The heartbeat is written by a kernel instead of a copy, so that the compute stream contains no
+// copies.
 //
 //===----------------------------------------------------------------------===//
 

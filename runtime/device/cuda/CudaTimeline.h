@@ -35,10 +35,11 @@ public:
   void begin(const std::function<void()> &idle) override;
   uint32_t stampCommand() override { return stamp(CudaQueue::compute); }
   /// Enqueues a time stamp on a stream and returns its number, or 0 if no stamp is left. Any thread
-  /// may call stamp(). An error of the stream is reported by a later call of another function.
+  /// may call stamp(). stamp() ignores errors of the stream, which a later call of another function
+  /// reports.
   uint32_t stamp(CudaQueue::Lane lane) noexcept;
   /// Returns the time at which the stream reached a stamp, in nanoseconds of the host's monotonic
-  /// clock. The host must have waited for the stream.
+  /// clock. The host must have waited for the stream to be idle.
   uint64_t timeOf(uint32_t stamp) const override;
 
 private:
