@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Integer Arithmetic Instructions", which has a section per instruction.
-// Integers wrap, except with .sat. A division by zero (undefined in PTX ISA) gives all ones.
+// Integer results wrap, except with .sat. A division by zero (undefined in PTX ISA) gives all ones.
 // Floats.cpp and Halves.cpp decode the float forms of add, sub, mul, mad, div, abs, neg, min and
 // max.
 //

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Place parameters, local and shared variables.
-//  2. Decode each statement by the family of its opcode. A call is replaced by the statements of
-//     its callee, which get their own registers and local memory. Branches record their labels.
+//  1. Assign offsets to parameters, local variables and shared variables.
+//  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements
+//     of its callee, which get their own registers and local memory. Branches record their labels.
 //  3. Resolve labels, and find where the lanes of each branch reconverge.
 //
 //===----------------------------------------------------------------------===//

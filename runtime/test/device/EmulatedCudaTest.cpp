@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that the driver reports wrong uses of streams, events, memory and graphs, and no others.
+// Checks that the driver reports wrong uses of streams, events, memory and graphs, but no correct
+// uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -165,7 +166,7 @@ TEST_F(EmulatedCuda, StampsSayWhenWorkWasDone) {
     nanosleep(&nap, nullptr);
     uint64_t enqueued = nanosecondsNow();
     queue.finish([] {});
-    // Times are floats, so the comparison allows for rounding.
+    // CUDA reports times as floats, so the comparison allows for rounding.
     uint64_t over = nanosecondsNow(), slack = 1000000;
     EXPECT_LE(timeline.timeOf(1), timeline.timeOf(2));
     EXPECT_GE(timeline.timeOf(1) + slack, enqueued) << "done late, and not when it was put there";
