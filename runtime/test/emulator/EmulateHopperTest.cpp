@@ -173,8 +173,8 @@ namespace {
 struct Fault {
   const char *part, *to;
   std::vector<const char *> messages; ///< texts, one of which must be in the error
-  unsigned least;                     ///< smallest number of faults that are reported
-  bool isAll = true;                  ///< every occurrence of `part` must be reported
+  unsigned least;                     ///< at least so many occurrences must be reported
+  bool isAll = true;                  ///< true if every occurrence must be reported
 };
 } // namespace
 

@@ -81,7 +81,7 @@ TEST(EmulateRace, GlobalMemoryBetweenBlocks) {
       launch.grid[0] = 2;
       launch.argument(emulator.memory().attach("out", out.data(), 256).base);
       emulator.launch(launch);
-      emulator.launch(launch); // launches are ordered
+      emulator.launch(launch); // Launches are ordered.
     });
   };
   EXPECT_EQ(run("mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 4; add.s64 %rd2, %rd0, %rd1; "

@@ -49,8 +49,8 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns a case for each rank and each element of `phases`, in which the rank has a fault in
-  /// the phase.
+  /// Returns one case for each rank and each phase of `phases`, with a fault of the rank in the
+  /// phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -74,7 +74,7 @@ protected:
 
 TEST_F(Faults, KilledInEachPhase) {
   check(everywhere("kill", "--processes", FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
-  // The earlier save is undamaged, and the run resumes from it.
+  // The earlier save is undamaged, and a run resumes from this save.
   for (const char *phase : {"gather", "save"}) {
     std::string saves = std::string("saves.kill") + phase + "1";
     expect(0, "resumed after step 1",
@@ -88,7 +88,8 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs, ranks check each other's heartbeats, and find the fault before the launcher.
+  // Between programs, ranks check each other's heartbeats, and find the fault before the launcher
+  // does.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -213,7 +214,8 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A closed terminal sends SIGHUP to its session. The run must end after the current step and save.
+// A closed terminal sends SIGHUP to the processes of its session. The run must save and end after
+// the current step.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -331,7 +333,7 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
        {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found rank 1 of 2"}}});
 }
 
-// FAIL_AT is larger than the number of calls of the first save, so only later saves fail.
+// Fails in a later save, because FAIL_AT is larger than the number of calls of the first save.
 TEST_F(Faults, FullDiskDuringASave) {
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
@@ -348,7 +350,7 @@ TEST_F(Faults, FullDiskDuringASave) {
   }
 }
 
-// Compares losses, weights and the optimizer's state, with threads and with processes.
+// Compares losses, weights and the optimizer's state of a resumed run with an uninterrupted run.
 TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   std::string words;
   for (int i = 0; i < 3000; ++i)
@@ -363,7 +365,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
            common + "7 --save=" + n + " --resume=" + n + " --export=" + n + ".st --metrics=" + n +
                ".jsonl" + how);
     EXPECT_EQ(bash("cmp whole.st " + n + ".st && cmp whole/latest " + n + "/latest"), 0)
-        << how; // 'latest' is equal only if all files of the save are equal.
+        << how; // 'latest' has a hash of all files.
     EXPECT_EQ(bash("for f in whole " + n +
                    "; do grep -o '\"step\":[^,]*,\"loss\":[^,]*' $f.jsonl > $f.losses; done; "
                    "test $(wc -l < whole.losses) = 7 && cmp whole.losses " +
@@ -373,7 +375,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   }
 }
 
-// Before the first step, the run must fail with the place of the invalid token.
+// The run must fail before the first step, with the position of the invalid token in the message.
 TEST_F(Faults, TokensThatAreNone) {
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());

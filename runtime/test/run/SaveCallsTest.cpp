@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kills the process, or fills the disk, at every system call of a save: of one that ends before the
-// next step, and of one that a thread writes while training continues.
+// Kills the process, or fills the disk, at every system call of a save. Tests saves that end before
+// the next step, and saves that a thread writes while training continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// A test with two steps, and a save after each, by the artifact that the parameter names.
+/// A test with two steps and a save after each step. The test's parameter is the name of the
+/// artifact.
 class SaveCalls : public Run, public testing::WithParamInterface<const char *> {
 protected:
   SaveCalls() { useFastFiles(); }
@@ -118,11 +119,11 @@ TEST_P(SaveCalls, MayFindTheDiskFull) {
   for (size_t k = 1; k <= calls.size(); ++k) {
     Result result = run(steps + options, preload("full", k));
     if (result.code == 0) {
-      // Only removals or the flush of a folder follow the failing call.
+      // In this case, only removals or the flush of a folder follow the failing call.
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"
-                                             << result.output; // The first call creates the folder.
+                                             << result.output; // Call 1 creates the folder.
       EXPECT_NE(result.output.find("No space left"), std::string::npos) << calls[k - 1] << "\n"
                                                                         << result.output;
       EXPECT_NE(result.output.find("error: " + std::string(k == 1 ? "" : "step ")),
