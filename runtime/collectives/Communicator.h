@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the interface of the collectives, which a backend implements. The ranks of a mesh are
-// divided among processes. A process runs the ranks [firstRank, firstRank + localRanks) as threads:
-// either all ranks of the mesh, or one rank. These ranks are called the process's own ranks, or the
-// ranks here.
+// Declares the interface of a backend. The ranks of a mesh are divided among processes. A process
+// runs the ranks [firstRank, firstRank + localRanks) as threads: either all ranks of the mesh, or
+// one rank. These ranks are called the process's own ranks, or the ranks here.
 //
 //   Set-up, by the thread that creates the ranks; every process makes equal calls in equal order:
 //       add(key) for each collective command; registerArena(rank, ...) for each own rank; connect()
@@ -39,8 +38,8 @@
 //      progress within the time limit (status hung); or it throws Abandoned, if another rank has
 //      failed or abort() was called. The message of Error names the collective, the missing ranks
 //      and their last known commands.
-// (R9) One thread makes all calls of start for a rank. If allowsTransferWorkers() is true, another
-//      thread may call wait.
+// (R9) One thread makes all start calls of a rank. If allowsTransferWorkers() is true, any thread
+//      may call wait.
 // (R10) If isOnDevice() is true, arenas have queues. start and wait then enqueue marks on the
 //      rank's compute stream. Rules R1 and R2 hold for the commands before and after these marks on
 //      the stream. The host waits only until the other ranks have called start.
@@ -143,8 +142,7 @@ public:
   /// Returns the time stamps of a collective on the rank's streams, if the queue of the rank's
   /// arena has a timeline. The rank must have waited for the collective.
   virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
-  /// Returns the index of the GPU of the first rank here. The other ranks use the next GPUs,
-  /// cyclically.
+  /// Returns the index of the GPU of the first rank here. The others use the next GPUs, cyclically.
   virtual uint32_t firstDevice() const { return 0; }
   /// Returns the numbers of bytes that the first rank here has exchanged, by type of collective. A
   /// completed collective counts the larger of its source and target.
@@ -170,13 +168,12 @@ public:
 
   //===- Failure ----------------------------------------------------------===//
 
-  /// Makes all waits of this process throw Abandoned, and in some backends the waits of other
-  /// processes. Any thread may call abort(), also several times. `status` is the status with which
-  /// this process ends.
+  /// Makes all waits of this process, and in some backends of all processes, throw Abandoned. Any
+  /// thread may call abort(), also several times. The process will end with `status`.
   virtual void abort(fsdprt_status status) { watchdog->fail(status); }
   /// Returns the error that a rank throws if another rank has failed. Over MPI, the error has the
-  /// status of the failed rank, because an MPI launcher returns the exit code of the first process
-  /// that ends.
+  /// status of the failed rank, because mpirun returns the exit code of the first process that
+  /// ends.
   virtual Abandoned abandoned() const { return Abandoned(); }
   /// Throws Error or Abandoned if a library has reported an error, or if another rank has failed.
   virtual void poll() {

@@ -155,8 +155,8 @@ public:
   explicit ProgressTimeout(const Watchdog &watchdog)
       : watchdog(watchdog), since(monotonicSeconds()) {}
 
-  /// Returns true if `beats`, the sum of heartbeats of the missing ranks, has not changed within
-  /// the time limit.
+  /// Returns true if `beats`, the sum of missing ranks' heartbeats, is unchanged for the time
+  /// limit.
   bool hasExpired(uint64_t beats) {
     double now = monotonicSeconds();
     if (beats != lastBeats) {

@@ -48,8 +48,7 @@ Arena::Arena(uint64_t size, Kind kind) {
     }
   }
   if (bytes >= hugePage)
-    madvise(base, bytes, MADV_HUGEPAGE); // If madvise() fails, the arena uses pages of the default
-                                         // size.
+    madvise(base, bytes, MADV_HUGEPAGE); // if madvise() fails, the default page size is used
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)

@@ -24,8 +24,7 @@ class ArenaSource {
 public:
   enum class Place { device, host };
   virtual ~ArenaSource() = default;
-  /// Returns memory filled with zeros and aligned to 256 bytes. Throws Error if there is not
-  /// enough.
+  /// Returns zeros, aligned to 256 bytes. Throws Error if there is not enough memory.
   virtual std::byte *allocate(uint64_t bytes, Place place) = 0;
   virtual void release(std::byte *memory, Place place) = 0;
 };
@@ -48,8 +47,7 @@ public:
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /// Makes the operating system allocate all pages, filled with zeros. Throws Error if there is not
-  /// enough memory.
+  /// Makes the system allocate all pages, filled with zeros. Throws Error if memory is missing.
   void prefault();
   std::byte *at(uint64_t offset) const {
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);

@@ -39,11 +39,10 @@ struct DeviceSpan {
 class DeviceTimeline {
 public:
   virtual ~DeviceTimeline() = default;
-  /// Starts a run, and measures the difference between the clocks of device and host. All commands
-  /// must have finished.
+  /// Starts a run, and measures the offset between the clocks of device and host. All commands must
+  /// be done.
   virtual void begin(const std::function<void()> &idle) = 0;
-  /// Enqueues a time stamp after the earlier commands. Returns its number, or 0 if no stamp is
-  /// left.
+  /// Enqueues a time stamp after earlier commands. Returns its number, or 0 if no stamp is left.
   virtual uint32_t stampCommand() = 0;
   /// Returns the time at which the device reached a stamp, in nanoseconds of the host's monotonic
   /// clock. Device::finish() must have been called.
@@ -54,8 +53,7 @@ public:
 class DeviceGraph {
 public:
   virtual ~DeviceGraph() = default;
-  /// From begin() to end(), commands are recorded instead of executed. Both functions throw Error
-  /// on failure.
+  /// From begin() to end(), commands are recorded, not executed. Both functions may throw Error.
   virtual void begin() = 0;
   virtual void end() = 0;
   /// Enqueues the recorded commands of all ranks on the first rank's device.

@@ -9,10 +9,8 @@
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-//  1. A partial block is copied through a bounce buffer. To write part of a block, the whole block
-//     is read first.
-//  2. Whole blocks are copied directly if the memory is block-aligned, and otherwise through the
-//     bounce buffer.
+//  1. A partial block is copied through a bounce buffer. Before a partial write, the block is read.
+//  2. Whole blocks are copied directly if the memory is block-aligned, else through the buffer.
 //
 // If the file system does not support direct I/O, these steps use the page cache.
 //
@@ -59,8 +57,7 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
 
 RankFile::~RankFile() { ::close(file); }
 
-/// Opens an unnamed file. If the file system does not support this, creates a named file and
-/// unlinks it.
+/// Opens an unnamed file or, if the file system does not support this, an unlinked file.
 void RankFile::open() {
   file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0)

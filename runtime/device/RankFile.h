@@ -22,8 +22,8 @@ namespace fsdprt {
 
 class RankFile {
 public:
-  /// Creates a file of `bytes` zeros in `directory`. Throws Error if the file cannot be created or
-  /// the disk is full.
+  /// Creates a file of `bytes` zeros in `directory`. Throws Error on failure, for example on a full
+  /// disk.
   RankFile(const std::string &directory, uint32_t rank, uint64_t bytes);
   ~RankFile();
   RankFile(const RankFile &) = delete;

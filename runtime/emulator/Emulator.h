@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the interface of the emulator: parse a module, allocate memory, and launch the module's
-// functions.
+// Declares the emulator, which parses a module, allocates memory, and launches functions.
 //
 //   Emulator emulator("kernel.ptx", text);
 //   uint64_t x = emulator.memory().attach("x", data, bytes).base;
@@ -39,8 +38,7 @@ struct Launch {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   uint64_t dynamicSharedBytes = 0;
   std::vector<std::vector<uint8_t>> arguments; ///< bytes of each argument
-  uint64_t stepLimit = uint64_t(1) << 40;      ///< the launch fails after this number of warp
-                                               ///< instructions
+  uint64_t stepLimit = uint64_t(1) << 40;      ///< limit of executed warp instructions
   Checks checks;
 
   template <typename T>

@@ -6,8 +6,7 @@
 //
 // Implements collectives between ranks that can read each other's arenas: threads of a process, and
 // processes of a machine. Each rank has a slot for each collective, in which it publishes its
-// buffers and its progress. A rank copies directly from the sources of the other ranks, without a
-// staging buffer.
+// buffers and its progress. A rank copies directly from the sources of other ranks.
 //
 //     all_gather, reduce_scatter, broadcast     all_reduce in place
 //     arrived  -- all there? -- pull            arrived -- all there? -- reduce own segment
@@ -15,8 +14,8 @@
 //                                               done    -- all done?  -- return
 //
 // start() publishes the arrival, and wait() executes the other stages. A slot's progress counter
-// never decreases. Slots contain offsets in the arena, because the address of an arena differs
-// between processes.
+// never decreases. Slots contain offsets in the arena, because processes map an arena at different
+// addresses.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H

@@ -125,8 +125,7 @@ void MpiCommunicator::checkSchedule() {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   std::vector<uint64_t> all(ranks());
   exchange(&hash, sizeof hash, all.data());
-  // The barrier keeps ranks alive until all ranks have all hashes, so that all ranks report the
-  // same error.
+  // The barrier keeps ranks alive until all ranks have all hashes, so that all report one error.
   barrier();
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
@@ -234,8 +233,7 @@ void MpiCommunicator::poll() {
 
 Abandoned MpiCommunicator::abandoned() const {
   {
-    // A rank can receive the failure before it detects the missing heartbeats that caused the
-    // failure.
+    // A rank can receive the failure before it detects the missing heartbeats that caused it.
     std::lock_guard<std::mutex> lock(mpi.getMutex());
     if (silence)
       return Abandoned(silence->status, silence->what());

@@ -59,8 +59,8 @@ private:
   void serve();
   void checkHeartbeats();
   void endService();
-  /// Waits until done() returns true. Calls late() if the result of beats() has not changed within
-  /// the progress timeout.
+  /// Waits until done() is true. Calls late() if beats() does not change within the progress
+  /// timeout.
   template <typename Done, typename Beats, typename Late>
   void await(WorkerPool *pool, Done done, Beats beats, Late late);
   void awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why);
@@ -77,8 +77,7 @@ private:
   std::vector<MpiCollective *> inFlight;                  ///< in the order of start()
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
   std::vector<fsdprt_mpi_handle> requests; ///< requests of exchange()
-  /// Number of heartbeat messages received from a process, and the time, in seconds, of the last
-  /// one.
+  /// Number of heartbeat messages from a process, and time of the last message in seconds.
   struct Sign {
     uint64_t heard;
     double at;

@@ -135,8 +135,7 @@ void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
   enter(Phase::move);
 }
 
-/// Computes the size of chunks and the numbers of rows of a phase. Chunks of the phase `sum` fit in
-/// the cache and in a lane.
+/// Computes the size of chunks and numbers of rows of a phase. Chunks to sum fit in cache and lane.
 void MpiCollective::plan() {
   chunk = largeChunkBytes;
   if (phase == Phase::sum)
@@ -290,8 +289,7 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  // The MPI library does not report which members its own sums wait for, so return all other
-  // members.
+  // The MPI library does not report which members its sums wait for, so return all other members.
   if (lacking.empty())
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });

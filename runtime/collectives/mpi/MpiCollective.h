@@ -59,12 +59,10 @@ public:
 
   void start(const std::byte *source, std::byte *target);
   /// Continues the sends, receives and sums without waiting. Sums use the threads of `pool` unless
-  /// it is null. Returns true if there was any progress. The caller must hold the mutex of the
-  /// library.
+  /// it is null. Returns true if there was progress. The caller must hold the library's mutex.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
-  /// Returns the ranks of the members whose messages are missing. The caller must hold the mutex of
-  /// the library.
+  /// Returns the ranks whose messages are missing. The caller must hold the library's mutex.
   const std::vector<uint32_t> &missing();
   void abandon();
 

@@ -32,12 +32,11 @@ public:
   /// Returns a rank whose process has sent no message for `seconds`, although it has sent one
   /// before and has not left the run. Time counts only while this process calls beat().
   std::optional<uint32_t> silent(double seconds) const;
-  /// Announces that this process sends no more messages. After all processes have left, no message
-  /// is in flight.
+  /// Announces that this process sends no more messages. After all have left, no message is in
+  /// flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
-  /// Returns true if MPI has sent the failure to all other processes, except those that send no
-  /// messages.
+  /// Returns true if MPI has sent the failure to all other processes that still send messages.
   bool isFailureTold() const;
 
 private:

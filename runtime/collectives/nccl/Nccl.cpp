@@ -19,8 +19,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Pauses between polls. The first `spins` pauses are active waits, and later pauses are sleeps of
-/// up to 2 ms.
+/// Pauses between polls: `spins` active waits, and then sleeps of up to 2 ms.
 class Naps {
 public:
   explicit Naps(uint32_t spins) : spins(spins) {}
@@ -106,8 +105,7 @@ void NcclCommunicator::findLanes() {
   }
 }
 
-/// Returns the NCCL call for a collective. Integers are passed as bytes, because they are not
-/// summed.
+/// Returns the NCCL call for a collective. Integers are never summed, and passed as bytes.
 NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   const CollectiveKey &key = getKey(collective);
   NcclCall call = {key.kind,
@@ -192,8 +190,7 @@ bool NcclCommunicator::awaitRanks(double seconds) {
   }
 }
 
-/// Calls start(rank) for all ranks here in one NCCL group. Waits until the calls of the group have
-/// ended.
+/// Calls start(rank) for all ranks here in one NCCL group. Waits until these calls have ended.
 template <typename Start>
 void NcclCommunicator::onEveryRank(const char *what, Start start) {
   try {

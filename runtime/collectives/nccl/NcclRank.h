@@ -18,8 +18,8 @@
 //
 // If the arena of the rank is on a GPU, the arena has a queue, and the channels use the streams
 // `gather` and `reduce` of the queue. begin() makes the stream of the channel wait for earlier work
-// on the compute stream. After the collective is issued, isOrdered() makes the compute stream wait
-// for the event.
+// on the compute stream. Later, isOrdered() makes the compute stream wait for the collective's
+// event.
 //
 // All NCCL calls of a rank are non-blocking and hold `lock`, so that no other thread is inside NCCL
 // during abort().
@@ -67,12 +67,10 @@ public:
   /// Creates the communicator of a lane. Must be called after joinAll(). Ranks with equal `color`
   /// form a group, in which ranks are ordered by `key`.
   void joinLane(size_t lane, uint32_t color, uint32_t key);
-  /// Returns true if no NCCL call of the rank is in progress. Throws Error if an NCCL call has
-  /// failed.
+  /// Returns true if no NCCL call of the rank is in progress. Throws Error if a call has failed.
   bool isSettled();
   /// Makes the arena accessible to the device, and registers an arena in device memory with NCCL.
-  /// Collectives use the streams of the arena's queue, if there is one. All lanes must have been
-  /// joined.
+  /// Collectives use the streams of the arena's queue, if any. Must be called after joinLane().
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
   /// Starts to finalise the communicators. All ranks must call finalize(), and then destroy() as

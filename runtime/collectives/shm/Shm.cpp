@@ -10,10 +10,9 @@
 // collect() sends segments through the sender's mailbox. `sent` counts the segments that the sender
 // has written, and `received` counts the segments that rank 0 has read.
 //
-// A separate thread increments the heartbeat of the process, also while the rank computes or writes
-// files. A stale heartbeat thus means that the process is stopped. Within programs, each progress
-// of the awaited rank restarts the time limit of a wait. Between programs, each heartbeat restarts
-// it.
+// A separate thread increments the heartbeat of the process, even while the rank writes files. A
+// stale heartbeat thus means that the process is stopped. Within programs, each progress of the
+// awaited rank restarts the time limit of a wait. Between programs, each heartbeat restarts it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,8 +22,7 @@ namespace fsdprt {
 class ShmCommunicator final : public PeerMemory {
 public:
   /// Sends `agreement` to the host and receives the control block. Takes ownership of `channel`,
-  /// the descriptor of the rank's channel. Throws Error if the agreements of ranks differ
-  /// (core/Agreement.h).
+  /// the descriptor of the rank's channel. Throws Error if agreements differ (core/Agreement.h).
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;
@@ -56,8 +55,7 @@ private:
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
   uint64_t watcherBeats = 0;                ///< last value of the watcher's heartbeat
-  double watcherSilent = 0, lastLooked = 0; ///< seconds since a new value, and time of the last
-                                            ///< check
+  double watcherSilent = 0, lastLooked = 0; ///< seconds since a new value; last check
   std::atomic<bool> ending{false};
   FutexEvent endingEvent;
   std::thread heart;

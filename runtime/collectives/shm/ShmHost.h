@@ -24,8 +24,7 @@ class ShmHost {
 public:
   /// `collectives` is the largest number of collectives in a program.
   ShmHost(uint32_t ranks, uint32_t collectives);
-  /// Uses existing channels. Takes ownership of `ends`, the descriptors of the host's ends in the
-  /// order of ranks.
+  /// Uses existing channels. Takes ownership of `ends`, the descriptors of the host's ends by rank.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   SharedControlBlock &getBoard() { return block; }
@@ -38,8 +37,7 @@ public:
   bool areConnected() const { return connected; }
   /// Sends a refusal to all ranks that are not connected yet, so that their waits end.
   void refuse(const Error &reason);
-  /// Sends the reason why the run ends to all ranks, and later again to each rank that reports a
-  /// failure.
+  /// Sends the reason why the run ends to all ranks, and later to each rank that reports a failure.
   void tell(const Error &reason);
   /// Returns true if the rank's end of its channel is closed, because the process has ended.
   bool isGone(uint32_t rank) const { return members[rank].gone; }

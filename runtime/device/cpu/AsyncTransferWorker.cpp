@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Only the rank's thread increments `posted`, and only the worker increments `done`. After a
-// transfer has failed, no further transfer runs, and every call of await() for a later transfer
-// throws.
+// transfer has failed, no further transfer runs, and await() throws for later transfers.
 //
 //===----------------------------------------------------------------------===//
 

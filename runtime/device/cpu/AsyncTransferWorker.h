@@ -39,11 +39,9 @@ public:
 
   /// Posts a transfer for execution. Allocates no memory and does not wait.
   void post(uint32_t transfer);
-  /// Waits until a transfer is complete. Throws the error if this transfer or an earlier one has
-  /// failed.
+  /// Waits until a transfer is complete. Throws the error of this transfer or of an earlier one.
   void await(uint32_t transfer);
-  /// Returns true if a transfer is complete. The caller may then read the target of the transfer,
-  /// and call span().
+  /// Returns true if a transfer is complete. The caller may then read its target, and call span().
   bool isDone(uint32_t transfer) const {
     return done.load(std::memory_order_acquire) >= tickets[transfer];
   }

@@ -103,8 +103,7 @@ class CublasLt {
 public:
   static constexpr size_t oldest = 120000;
 
-  /// Loads the library. Throws Error if the library is missing or too old; the message names
-  /// `user`.
+  /// Throws Error if the library is missing or too old; the message names `user`.
   explicit CublasLt(const char *user);
 
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_MEMBER)

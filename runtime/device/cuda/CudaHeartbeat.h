@@ -33,8 +33,8 @@ public:
   void begin();
   /// Counts a launch on the compute stream. Enqueues a heartbeat after every `launches` launches.
   void count();
-  /// Returns the number of the last heartbeat, or 0 if there was none. The GPU has made progress if
-  /// the number has changed.
+  /// Returns the number of the last heartbeat, or 0 if there was none. A change means progress of
+  /// the GPU.
   uint32_t read() const;
 
 private:

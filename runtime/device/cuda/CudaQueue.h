@@ -43,8 +43,7 @@ public:
   void setTimeline(CudaTimeline *given) { timeline = given; }
   /// Enqueues a time stamp on a stream. Returns its number, or 0 if there is no timeline.
   uint32_t stamp(Lane lane) const;
-  /// Waits until all streams are idle. Calls idle() repeatedly while it waits. Throws Error if work
-  /// on a stream has failed.
+  /// Waits until all streams are idle, and meanwhile calls idle(). Throws Error if work has failed.
   void finish(const std::function<void()> &idle) const;
 
 private:

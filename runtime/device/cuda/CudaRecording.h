@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Between begin() and end(), the work that ranks enqueue on their streams is captured, as one graph
-// of all ranks, instead of executed. Any thread of the ranks may enqueue work. Before end(), the
-// compute stream of a rank must wait for each transfer stream that has waited for this compute
-// stream.
+// of all ranks, instead of executed. Any thread of the ranks may enqueue work. Before end(), each
+// compute stream must wait for all transfer streams that have waited for it.
 //
 //===----------------------------------------------------------------------===//
 

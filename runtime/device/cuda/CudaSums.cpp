@@ -6,8 +6,7 @@
 //
 // A thread computes a vector of 16 bytes of the result. If an address is not aligned to a vector,
 // and after the last whole vector, a thread computes one element. A thread loads four sources at a
-// time and adds them one after the other. Elements of type f64 are summed in f64, and all others in
-// f32.
+// time and adds them one by one. Elements of type f64 are summed in f64, others in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,8 +72,7 @@ void Writer::loadVector(unsigned k) {
               joined(words).c_str(), k));
 }
 
-/// Generates code that adds the 16-bit value in register `half`, which is from source `k`, to the
-/// sum number `value`.
+/// Generates code that adds the 16-bit value of source `k`, in register `half`, to sum `value`.
 void Writer::addHalf(unsigned k, unsigned value, const std::string &half) {
   if (form.name[0] == 'b') {
     line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k,

@@ -30,8 +30,7 @@ public:
   struct Shape {
     uint64_t vectors, blocks;
   };
-  /// Returns the shape of a launch for `elements` elements. `bits` is the bitwise OR of all
-  /// addresses.
+  /// Returns the shape for `elements` elements. `bits` is the bitwise OR of all addresses.
   static Shape shapeOf(DType type, uint64_t elements, uint64_t bits);
 
   explicit CudaSums(const CudaDriver &cuda);

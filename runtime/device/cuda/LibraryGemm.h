@@ -31,8 +31,7 @@ bool hasProducts(const fb::Manifest &manifest);
 /// properties have the same algorithm.
 class LibraryGemmPlans {
 public:
-  /// Uses the device whose context is current. Throws Error if cuBLASLt cannot be loaded or has no
-  /// algorithm for a product.
+  /// Uses the current context. Throws Error if cuBLASLt is missing or lacks an algorithm.
   explicit LibraryGemmPlans(const Artifact &artifact);
   LibraryGemmPlans(const LibraryGemmPlans &) = delete;
   LibraryGemmPlans &operator=(const LibraryGemmPlans &) = delete;
@@ -44,8 +43,8 @@ public:
 private:
   void plan(const fb::Kernel &kernel, const fb::Phase &phase);
 
-  /// Owns the handle of cuBLASLt, so that the handle is destroyed even if the constructor of
-  /// LibraryGemmPlans throws.
+  /// Owns the cuBLASLt handle, which is destroyed even if the constructor of LibraryGemmPlans
+  /// throws.
   struct Handle {
     explicit Handle(const CublasLt &library) : library(library) {}
     ~Handle() {

@@ -84,8 +84,7 @@ struct Setp {
   }
 };
 
-/// Writes `payload`, which is all ones or 1.0, to lanes whose comparison is true, and 0 to other
-/// lanes.
+/// Writes `payload` (all ones or 1.0) to lanes whose comparison is true, and 0 to other lanes.
 template <typename N>
 struct Set {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {

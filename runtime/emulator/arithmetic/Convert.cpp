@@ -238,8 +238,7 @@ struct Narrow {
 };
 
 /// Returns a handler for a frequent conversion, or null for any other conversion. Frequent
-/// conversions have no modifiers except .rn, and their registers have exactly the sizes of the
-/// types.
+/// conversions have no modifier except .rn, and registers of the sizes of the types.
 Handler fastHandler(const Conversion &how, bool isPair) {
   if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
       how.rounding != Rounding::NearestEven)

@@ -123,9 +123,8 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
       findShared(operand, seen, used);
 }
 
-/// Places shared variables and, after them, dynamic shared memory. The address of dynamic shared
-/// memory has exactly the requested alignment, so that code which relies on a larger alignment
-/// fails.
+/// Places shared variables and, after them, dynamic shared memory. Its address has exactly the
+/// requested alignment, so that code fails that relies on a larger alignment.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;
   std::vector<const Function *> seen;

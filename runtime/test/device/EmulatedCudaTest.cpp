@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that the driver reports wrong uses of streams, events, memory and graphs, but no correct
-// uses.
+// Checks that the driver reports wrong uses of streams, events, memory and graphs, and no others.
 //
 //===----------------------------------------------------------------------===//
 

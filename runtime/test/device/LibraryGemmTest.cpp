@@ -132,8 +132,7 @@ void ProductTest::build() {
   tensors[biasBinding] = make(biasBinding, c.result, 1, 1, c.n);
 }
 
-/// Returns element (i, j) of the result. Sets `argument` to the argument of the activation
-/// function.
+/// Returns element (i, j) of the result. Sets `argument` to the activation function's argument.
 float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argument) {
   const Case &c = GetParam();
   double sum = 0;

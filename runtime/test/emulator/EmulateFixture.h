@@ -60,8 +60,7 @@ inline std::string errorOfBlock(const std::string &body, unsigned threads = 32,
   return messageOf([&] { runBlock<uint32_t>(body, 4096, threads, globals); });
 }
 
-/// Sets %r0 to %tid.x, and %rd10 to the address of the 4-byte element number %tid.x of the memory
-/// at %rd0.
+/// Sets %r0 to %tid.x, and %rd10 to the address of the 4-byte element %tid.x of the array at %rd0.
 inline const char *const outElement =
     "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd9, %r0, 4;\nadd.s64 %rd10, %rd0, %rd9;\n";
 
@@ -116,8 +115,7 @@ std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::
   return out;
 }
 
-/// Compares the results of the instruction `op` with expected(a, b, c) for all combinations of
-/// values.
+/// Compares results of the instruction `op` with expected(a, b, c) for all combinations of values.
 template <typename D, typename A, typename B, typename C, typename Expected>
 void expectOp(const std::string &op, const std::vector<A> &as, const std::vector<B> &bs,
               const std::vector<C> &cs, Expected expected) {

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares rounded results with exact results or results of wider types, for all numbers of the
-// narrow formats.
+// Compares rounded results with exact or wider results, for all numbers of narrow formats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -163,15 +162,13 @@ TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   }
 }
 
-/// Compares conversions with encode(), and conversions towards 0 with the next numbers of the
-/// format.
+/// Compares conversions with encode(), and with .rz also with the next number of the format.
 TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::mt19937 random(5);
   std::vector<uint32_t> values = floatBits();
   for (int k = 0; k < 20000; ++k)
     values.push_back(random());
-  // These numbers cover the range of f16, and are at or near the midpoint between two numbers of
-  // f16.
+  // These numbers cover the range of f16, and are at or near the midpoint of two numbers of f16.
   for (int k = 0; k < 20000; ++k)
     values.push_back((100 + random() % 50) << 23 | (random() % 2048) << 12 | random() % 3);
   std::vector<uint32_t> same = values;

@@ -130,8 +130,7 @@ struct Attention {
     return emulator.launch(launch);
   }
 
-  /// Returns the results of a row and, as last element, the logarithm of the sum of the row's
-  /// weights.
+  /// Returns the results of a row and, as last element, the logarithm of the sum of its weights.
   std::vector<double> expected(unsigned row) const {
     std::vector<double> result(size + 1);
     double total = 0;
@@ -206,7 +205,6 @@ static const std::vector<Fault> faults = {
      {"data race", "never written"},
      2},
     {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // no thread awaits the last
-                                                                   // arrivals
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
     // Some of these fences are not needed, because an earlier fence covers the same accesses.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},

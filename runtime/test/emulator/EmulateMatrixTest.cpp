@@ -72,9 +72,8 @@ double numberOfBits(char type, uint64_t bits) {
 class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
-/// Returns a kernel that loads A, B and C and stores D. In memory, the first register of A of all
-/// lanes precedes the second register of A of all lanes. B, C and D have this layout too, and
-/// follow A.
+/// Returns a kernel that loads A, B and C and stores D. In memory, the first registers of A of all
+/// lanes precede the second registers. B, C and D follow in this layout.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",

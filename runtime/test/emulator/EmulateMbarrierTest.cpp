@@ -118,8 +118,7 @@ TEST(EmulateBulkCopy, CompletesAnMbarrier) {
                    "writes 1040 bytes out of bounds"));
 }
 
-/// Lanes write to shared memory. Lane 0 copies this memory to `out` and then overwrites a word of
-/// it.
+/// Lanes write to shared memory. Lane 0 copies this memory to `out` and then overwrites a word.
 static std::string bulkStore(const std::string &fence, const std::string &groups) {
   return std::string(outElement) + R"(
     mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1; st.shared.b32 [%r2], %r0; )" +

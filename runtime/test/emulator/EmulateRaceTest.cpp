@@ -172,8 +172,7 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
                    "data race: writes 8 bytes"));
 }
 
-/// Barriers are needed between a store of 16 bytes, stores of the 4 words, and another store of 16
-/// bytes.
+/// Barriers are needed between a store of 16 bytes, stores of its words, and another store of 16.
 TEST(EmulateRace, SixteenBytesAndTheirWords) {
   auto body = [](const std::string &first, const std::string &second, const std::string &third) {
     return std::string(outElement) + R"(

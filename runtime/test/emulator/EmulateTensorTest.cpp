@@ -280,8 +280,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
 
 //===- Stores -------------------------------------------------------------===//
 
-/// Each lane writes lane + 100 * i to word lane + 32 * i of `tile`. Lane 0 stores a box of 16 x 32
-/// elements.
+/// Each lane writes lane + 100 * i to word lane + 32 * i of `tile`. Lane 0 stores a 16 x 32 box.
 static std::string storeBox(const std::string &fence, const std::string &coordinates,
                             const std::string &wait) {
   return R"(

@@ -146,8 +146,7 @@ struct Product {
     std::memcpy(&image[at], &bits, inner() == 8 ? 4 : 2);
   }
   /// Stores an element of a fragment by the table of PTX ISA. For 16-bit types, elements a0 and a1
-  /// are in one row, a2 and a3 eight rows below, and a4 to a7 eight columns to the right of a0 to
-  /// a3.
+  /// are in one row, a2 and a3 eight rows below, and a4 to a7 eight columns to the right.
   void putFragment(unsigned m, unsigned k) {
     unsigned perRegister = 16 / inner() == 2 ? 1 : 2, t = k / perRegister % 4,
              r = (m / 8 % 2) + 2 * (k / (4 * perRegister));

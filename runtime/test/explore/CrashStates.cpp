@@ -180,8 +180,7 @@ void Disk::perform(const FileOp &op, const std::string &root) {
   }
 }
 
-/// Adds a node and all nodes below it to `tree`: the flushed ones if `durable`, otherwise those
-/// that processes see.
+/// Adds a node and all nodes below it to `tree`, as they were flushed or as processes see them.
 void Disk::addWhole(const std::string &path, int number, bool durable, Tree &tree) const {
   const Node &node = nodes[number];
   if (!path.empty())

@@ -10,8 +10,7 @@
 //  1. fsync of a file keeps the contents of the file, and not its name.
 //  2. fsync of a folder keeps its names. Before this fsync, each change of a name in the folder
 //     (create, mkdir, rename, link, unlink) may be lost or kept, independently of other changes.
-//  3. A rename within a folder is one change: the old name goes and the new name appears, or
-//  neither.
+//  3. A rename within a folder is one change: either both names change, or none does.
 //  4. Of the changes to a file since its last fsync, these cases are tried: none, all, the first
 //     half, all but the first, and all with zeros as data. A reader that verifies hashes cannot
 //     distinguish more cases.
@@ -38,8 +37,7 @@ namespace fsdprt::test {
 /// An operation on files, from FileRecorder.c.
 struct FileOp {
   char
-      kind; ///< c create, t truncate, w write, f fsync, m mkdir, r rename, l link, u unlink, s
-            ///< printed
+      kind; ///< initial of create, truncate, write, fsync, mkdir, rename, link, unlink or said
   std::string path, other;
   uint64_t offset;
   std::string data;

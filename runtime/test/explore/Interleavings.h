@@ -16,8 +16,8 @@
 //
 // In the default order, a thread runs until it waits, and then the next thread runs. explore()
 // repeats a run with each combination of at most `deviations` other choices of the next thread and
-// at most `crashes` crashes. A thread that crashes ends at one of these calls, and its descriptors
-// are closed.
+// at most `crashes` crashes. A crashed thread ends at one of these calls, and its descriptors are
+// closed.
 //
 //===----------------------------------------------------------------------===//
 

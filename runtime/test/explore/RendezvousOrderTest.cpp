@@ -11,8 +11,7 @@
 //  1. Every process has ended, within a limited time and number of turns: it met the other ranks,
 //     or threw an error with a status and a message.
 //  2. A rank that met the others received the channel of its own job's host, for its own rank.
-//  3. If no process of a job crashed, all its ranks met or none did. At most one process met per
-//  rank.
+//  3. If no process of a job crashed, all its ranks met or none. At most one process met per rank.
 //
 // A host that has gathered its ranks sends each rank a tag with job and rank, with which the test
 // checks rule 2. One test plants a mistake, a rendezvous without job ids, which must be found.
@@ -51,8 +50,7 @@ struct Outcome {
   std::string message;
 };
 
-/// Explores the orders of the processes `wanted`, whose jobs have `ranks` ranks, and of foreign
-/// processes.
+/// Explores orders of the processes `wanted`, whose jobs have `ranks` ranks, and foreign processes.
 class Meeting {
 public:
   Meeting(uint32_t ranks, std::vector<Rank> wanted, unsigned deviations, unsigned crashes)
@@ -154,8 +152,7 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< numbers of processes, and of those that
-                                                        ///< met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< all processes; those that met
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {

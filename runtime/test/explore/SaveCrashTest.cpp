@@ -5,15 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. fsdp-run saves several times, and FileRecorder.c records its calls.
-//  2. For each call, CrashStates.h computes all trees that a power failure after the call may
-//  leave.
-//  3. SavedRun reads each tree that differs. If a save was complete ("saved step N" was printed),
-//  it
-//     must find that save or a later one; otherwise that, or nothing. What it finds must be equal
-//     to the save of a run without a failure, and a run must be able to go on saving there.
+//  2. For each call, CrashStates.h computes the trees that a power failure after it may leave.
+//  3. SavedRun opens each different tree. If a save was complete ("saved step N" was printed),
+//     SavedRun must find this save or a later save; otherwise it may find no save. A found save
+//     must equal the save of a run without a failure, and a run must be able to save to the tree.
 //
-// Tests that plant a mistake (an omitted call of fsync, a rename too early) check that step 3 finds
-// the mistake.
+// Tests that plant a mistake (an omitted fsync, an early rename) check that step 3 finds the
+// mistake.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,8 +65,7 @@ protected:
     return recording;
   }
 
-  /// Reads the tree that a power failure left. Returns a description of a problem, or an empty
-  /// text.
+  /// Reads the tree that a power failure left. Returns a text about a problem, or an empty text.
   std::string judge(const Tree &tree, uint64_t saved) {
     writeTree(at("crash"), tree);
     std::string found, saves = at("crash") + "/saves";

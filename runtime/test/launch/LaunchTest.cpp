@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests which environment variables of launchers are accepted, and which values must be equal on
-// all ranks.
+// Tests the environment variables of launchers, and values that must be equal on all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +78,7 @@ TEST(Launch, PmiAndSlurm) {
 TEST(Launch, WhereRanksMeet) {
   Variables variables = torchrun;
   EXPECT_EQ(placeIn(variables)->meetingName, "");
-  // If the torchrun agent's store uses the port, ranks meet at a name with the run id and restart
-  // count.
+  // If torchrun's store uses the port, ranks meet at a name with the run id and restart count.
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RUN_ID"] = "job";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
@@ -301,8 +299,7 @@ TEST_F(MpiRun, NcclFails) {
       << result.output;
 }
 
-// mpirun returns the exit code of the process that ends first, which in this test is a process that
-// did not fail.
+// mpirun returns the exit code of the process that ends first, here a process that did not fail.
 TEST_F(MpiRun, OthersEndWithTheStatusOfTheFailure) {
   script("late", "[ $OMPI_COMM_WORLD_RANK = 0 ] && exec \"$@\"; env $FAULT \"$@\"; code=$?; sleep "
                  "2; exit $code");

@@ -123,8 +123,7 @@ TEST_F(Meets, OverNccl) {
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
 }
 
-/// The launcher leaves no port for fsdp-run if torchrun's agent uses MASTER_PORT, or in a Slurm job
-/// step.
+/// No port is left for fsdp-run if torchrun's agent uses MASTER_PORT, or in a Slurm job step.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;
   Descriptor agent = listenSomewhere(port);

@@ -43,8 +43,7 @@ inline bool claimPort(uint32_t port) {
   return true;
 }
 
-/// Listens at a free port that no other test has claimed, and below the ephemeral ports of the
-/// system.
+/// Listens at a free port that no other test has claimed, below the system's ephemeral ports.
 inline Descriptor listenSomewhere(uint32_t &port) {
   static std::random_device random;
   while (true) {

@@ -179,8 +179,7 @@ TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   EXPECT_LT(seconds(after) - seconds(before), 0.5);
 }
 
-/// Another process may listen at rank 0's port. A rank must not end with code 0, whatever status
-/// that process sends.
+/// If another process listens at rank 0's port, no status that it sends may end a rank with code 0.
 TEST(Rendezvous, NoRefusalIsASuccess) {
   for (int32_t status : {0, 1, 2, 3, 4, 5, 99, 255, 256, -1}) {
     uint32_t port;

@@ -31,8 +31,7 @@ struct HandMade {
   fb::Slice parameter() const { return {0, shardBytes, 0, 0, 0}; }
   fb::Slice ids() const { return {256, 64, 0, 0, 0}; }
 
-  /// Adds a buffer after all others. The buffer is live from command `first` to command `last` of
-  /// the step.
+  /// Adds a buffer after all others, which is live from command `first` to `last` of the step.
   fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
 
   /// Appends a launch to `to` and returns its number. The next functions append other commands.
@@ -59,8 +58,7 @@ private:
 };
 
 /// Returns a valid step of two ranks: gather, forward, reduction and update. A wait follows each
-/// collective. If `channel` is 0, collectives are synchronous, and an empty fill replaces each
-/// wait.
+/// collective. If `channel` is 0, collectives are synchronous, and empty fills replace waits.
 HandMade soundStep(uint32_t channel = 1);
 
 inline bool contains(const std::string &text, const std::string &part) {

@@ -59,8 +59,7 @@ protected:
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
-  // An artifact with other options is less similar, even if the options only reserve memory for
-  // saves.
+  // An artifact with other options is less similar, even if they only reserve memory for saves.
   auto copies = pack(toyManifest({.shards = 3, .snapshot = true}));
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
@@ -83,8 +82,7 @@ TEST_F(Elastic, FindsArtifactsOfTheModel) {
 }
 
 TEST_F(Elastic, PrefersTheNearestArtifact) {
-  // The criteria are, in this order: the name, the other compiler options, and the tokens of a
-  // step.
+  // The criteria are, in this order: the name, other compiler options, and the tokens of a step.
   add("a.fsdp", toy(4, {"mesh=shard=4", "overlap=true"}));
   add("toy3.fsdp", toy(3, {"mesh=shard=3"}));
   auto fewer = toy(3, {"mesh=shard=3", "overlap=true"});
@@ -149,8 +147,7 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
   EXPECT_EQ(bash("[ $(wc -l <m) = 8 ]"), 0) << text("m");
   // A run on 4 ranks resumes from a save of 3 ranks.
   expect(0, "resumed after step 8", "toy4.fsdp --steps=9 --save=a --resume=a");
-  // A rank without heartbeats counts as lost, too. Without a save, the run restarts from the
-  // beginning.
+  // A rank without heartbeats is lost, too. Without a save, the run restarts from the beginning.
   result = run("toy3.fsdp --save=c " + elastic + "stop:0:gather:1 --heartbeat-seconds=3 --ranks=3");
   EXPECT_EQ(result.code, 2) << result.output; // --ranks is given twice
   result = run("toy3.fsdp --processes --steps=3 --save=c --on-failure=restart --elastic=2:3 "
@@ -173,8 +170,7 @@ TEST_F(Elastic, ShrinksUntilTheLeast) {
   expectIn(result.output, "on 3 ranks with toy3.fsdp (1 of at most 3)");
   expectIn(result.output, "; no restart: --elastic=3:4: expected an artifact for at most 2 ranks, "
                           "found those for 4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
-  // After the fault, 3 ranks are left, but only an artifact for 2 ranks, so the run restarts on 2
-  // ranks.
+  // 3 ranks are left, but only an artifact for 2 ranks, so the run restarts on 2 ranks.
   ASSERT_EQ(bash("rm toy3.fsdp"), 0);
   result = run("toy4.fsdp --processes --steps=3 --save=c --on-failure=restart "
                "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");

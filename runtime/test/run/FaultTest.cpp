@@ -49,7 +49,7 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns one case for each rank and each phase of `phases`, with a fault of the rank in the
+  /// Returns a case for each rank and each phase of `phases`, with a fault of the rank in the
   /// phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
@@ -88,8 +88,7 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs, ranks check each other's heartbeats, and find the fault before the launcher
-  // does.
+  // Between programs, ranks check each other's heartbeats, and find the fault before the launcher.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -214,8 +213,7 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A closed terminal sends SIGHUP to the processes of its session. The run must save and end after
-// the current step.
+// A closed terminal sends SIGHUP to its session. The run must save and end after the current step.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +

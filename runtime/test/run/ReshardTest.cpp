@@ -85,8 +85,7 @@ TEST(SaveMapping, FindsParametersByName) {
     EXPECT_EQ(range.from, e.from) << e.state;
     EXPECT_EQ(range.fromBegin, e.fromBegin) << e.state;
   }
-  // Parameter 'b' begins in the last element of piece 0 and continues in piece 1. No file is needed
-  // for padding.
+  // 'b' begins in the last element of piece 0 and continues in piece 1. Padding needs no file.
   EXPECT_EQ(mapping.filesOf(saved, 0, 0, 8), (std::set<uint64_t>{0, 1}));
   EXPECT_EQ(mapping.filesOf(saved, 0, 0, 1), (std::set<uint64_t>{0}));
   EXPECT_EQ(mapping.filesOf(saved, 0, 1, 8), (std::set<uint64_t>{1}));
@@ -246,8 +245,7 @@ protected:
 };
 } // namespace
 
-/// If no steps are left after a resume, --save writes the states of the save in the artifact's
-/// layout.
+/// If no steps are left after a resume, --save writes the same states in the artifact's layout.
 TEST_F(Reshard, KeepsEveryElement) {
   expect(0, "saved step 5", "toy4.fsdp --steps=5 --save=s --lr=0.2 --seed=3");
   auto states = statesOf("s/step-00000005");
@@ -261,8 +259,7 @@ TEST_F(Reshard, KeepsEveryElement) {
              "last digits of losses differ";
     expect(0, note, other + ".fsdp --steps=5 --resume=s --save=" + other);
     EXPECT_TRUE(statesOf(other + "/step-00000005") == states) << other;
-    // The toy artifact also writes padding to its saves, but a resumed run does not load this
-    // padding.
+    // The toy artifact also saves padding, but a resumed run does not load this padding.
     expect(0, "saved step 5",
            "toy4.fsdp --steps=5 --resume=" + other + " --save=back-" + other + " --processes");
     EXPECT_TRUE(statesOf("back-" + other + "/step-00000005") == states) << other;
@@ -324,8 +321,7 @@ TEST_F(Reshard, RefusesOtherModels) {
   expect(2, "not a parameter of name.fsdp: 'b' (11)", "name.fsdp --resume=s --processes");
 }
 
-/// If a save is larger than `limit`, a process with one rank opens only files that have elements of
-/// the rank.
+/// If a save is larger than `limit`, a process with one rank opens only files with its elements.
 TEST_F(Reshard, ReadsOnlyTheFilesItNeeds) {
   expect(0, "saved step 2", "toy4.fsdp --steps=2 --save=s");
   ASSERT_EQ(bash("rm s/step-00000002/rank-00003.safetensors"), 0);

@@ -379,8 +379,7 @@ TEST_F(Run, ChecksOutputsBeforeItTrains) {
 }
 
 TEST_F(Run, EndsOnRequestWithItsWeights) {
-  // If this test runs in the background, SIGINT is ignored, and fsdp-run would inherit this
-  // setting.
+  // If this test runs in the background, SIGINT is ignored, and fsdp-run would inherit this.
   std::signal(SIGINT, SIG_DFL);
   for (auto [signal, code] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
     int status = bash("set -m; rm -f log e.safetensors; " FSDP_RUN

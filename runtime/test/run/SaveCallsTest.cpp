@@ -20,8 +20,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// A test with two steps and a save after each step. The test's parameter is the name of the
-/// artifact.
+/// A test with two steps, each followed by a save. The parameter is the name of the artifact.
 class SaveCalls : public Run, public testing::WithParamInterface<const char *> {
 protected:
   SaveCalls() { useFastFiles(); }

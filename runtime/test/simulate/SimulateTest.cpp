@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares the simulated times of rings and shared links with formulas, and bandwidths with a
-// published curve. Checks that invalid files are refused, and that the duration of every step is
-// within bounds.
+// published curve. Checks that invalid files are refused, and that durations of steps are within
+// bounds.
 //
 //===----------------------------------------------------------------------===//
 
