@@ -48,7 +48,7 @@ class Warpgroup {
 public:
   uint32_t agent = 0;
   std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
-  uint64_t executed = 0; ///< number of executed products, without those in `pending`
+  uint64_t executed = 0;             ///< number of executed products, without those in `pending`
 
   /// Time of the agent at the end of each executed product that not all warps have waited for.
   std::deque<Time> times;
