@@ -28,9 +28,10 @@
 // (R4) The target of a reduce_scatter is the rank's own segment, of `count` elements, of the sum of
 //      the sources. The target of an all_reduce is the whole sum, of `count` elements. An
 //      all_reduce may be in place (source == target).
-// (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. The sum of f64 elements is
-//      computed in f64, any other sum in f32, and is rounded once at the end. An average multiplies
-//      by 1/n before rounding. All backends thus compute equal bits, which are those of Reduce.h.
+// (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. A sum of f64 elements is computed
+//      in f64, and any other sum in f32. The result is rounded once at the end. An average
+//      multiplies by 1/n before rounding. All backends thus compute equal bits, which are those of
+//      Reduce.h.
 // (R6) Counts may be 0, groups may have one member, and any number of collectives may be in flight.
 //      A collective may be started again after its wait has returned.
 // (R7) Neither start nor wait allocates memory. start does not wait for other ranks.
@@ -66,7 +67,7 @@ struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
   DType dtype;
-  uint64_t count;             ///< elements of the source; for reduce_scatter, of the target
+  uint64_t count;             ///< elements of the source, but for reduce_scatter of the target
   uint32_t root;              ///< for broadcast, index of the sending member in its group
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
   uint32_t id;                ///< index of the command in the program, for messages

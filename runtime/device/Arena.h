@@ -24,7 +24,7 @@ class ArenaSource {
 public:
   enum class Place { device, host };
   virtual ~ArenaSource() = default;
-  /// Returns zeros, aligned to 256 bytes. Throws Error if there is not enough memory.
+  /// Returns memory with zeros, aligned to 256 bytes. Throws Error if memory is missing.
   virtual std::byte *allocate(uint64_t bytes, Place place) = 0;
   virtual void release(std::byte *memory, Place place) = 0;
 };

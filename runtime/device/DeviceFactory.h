@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Creates devices. The library of the runtime does not contain the emulator. A program that links
-// the emulator calls fsdprt_register_emulator(), which registers a function that creates its
+// the emulator calls fsdprt_register_emulator(), which registers a function that creates emulated
 // devices.
 //
 //===----------------------------------------------------------------------===//

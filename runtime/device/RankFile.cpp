@@ -92,8 +92,8 @@ void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reas
          reason ? strerror(reason) : "unexpected end of file");
 }
 
-/// One step of a copy, which copies `bytes` bytes from byte `skip` on of a range of whole blocks.
-/// The range has `span` bytes and begins at offset `base` of the file.
+/// One step of a copy: copies `bytes` bytes of a range of whole blocks, from byte `skip` on. The
+/// range has `span` bytes and begins at offset `base` of the file.
 struct RankFile::Piece {
   uint64_t base, span, skip, bytes;
   bool bounces;

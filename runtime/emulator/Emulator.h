@@ -52,9 +52,9 @@ struct Counters {
   uint64_t instructions = 0;     ///< instructions executed by warps
   uint64_t laneInstructions = 0; ///< instructions executed by lanes whose guard is true
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
-  uint64_t globalSectors = 0; ///< 32-byte sectors that each warp instruction accesses
+  uint64_t globalSectors = 0; ///< 32-byte sectors, summed over all warp instructions
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< passes over the banks without conflicts
+  uint64_t sharedPasses = 0;  ///< passes over the banks, without those due to conflicts
   uint64_t bankConflicts = 0; ///< additional passes because of conflicts
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
   uint64_t multiplyAdds = 0; ///< multiply-adds of matrix instructions

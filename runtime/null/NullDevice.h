@@ -10,8 +10,8 @@
 //
 //  1. Check that the collectives of all ranks match (Order.h).
 //  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).
-//  3. Walk `init` for one rank of each part of the parameters, and check that `init` writes every
-//     state completely.
+//  3. Walk `init` for one rank per initialised part of the parameters, and check that `init` writes
+//     every state completely.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr uint64_t pieceElements = 16; // alignment of all-reduce segments
+static constexpr uint64_t pieceElements = 16; // alignment of all-reduce segments, in elements
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;

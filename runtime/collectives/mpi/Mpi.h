@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each process has one rank, which equals its rank in MPI. The processes run on one or more
-// machines. Members of a collective exchange messages and sum in the order of ranks
-// (MpiCollective.h). With MpiReduce::library, the MPI library computes the reductions.
+// Each process runs one rank of the mesh, whose number is the process's rank in MPI. The processes
+// run on one or more machines. Members of a collective exchange messages and sum in the order of
+// ranks (MpiCollective.h). With MpiReduce::library, the MPI library computes the reductions.
 //
 // All MPI calls are non-blocking and are made under one mutex. A service thread advances messages
 // while the rank computes, and exchanges heartbeats (MpiHeartbeat.h).

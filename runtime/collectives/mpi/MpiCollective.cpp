@@ -135,7 +135,8 @@ void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
   enter(Phase::move);
 }
 
-/// Computes the size of chunks and numbers of rows of a phase. Chunks to sum fit in cache and lane.
+/// Computes the size of chunks and numbers of rows of a phase. In the phase `sum`, chunks fit in
+/// the cache and in a lane.
 void MpiCollective::plan() {
   chunk = largeChunkBytes;
   if (phase == Phase::sum)

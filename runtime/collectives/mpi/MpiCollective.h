@@ -110,7 +110,7 @@ private:
   Phase phase = Phase::idle;
   Direction sends, receives;
   std::byte *lane = nullptr;
-  std::vector<const std::byte *> sources; ///< operand of a sum by member
+  std::vector<const std::byte *> sources; ///< one operand of a sum per member
   std::vector<uint32_t> lacking;          ///< result of missing()
   const std::byte *source = nullptr;
   std::byte *target = nullptr;

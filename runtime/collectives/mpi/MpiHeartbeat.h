@@ -51,7 +51,7 @@ private:
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
     double still = 0;                             ///< seconds since the last message
-    char program[2][64] = {}, label[2][144] = {}; // text `turn` is current
+    char program[2][64] = {}, label[2][144] = {}; // texts number `turn` are current
     uint32_t turn = 0;
   };
 

@@ -105,7 +105,8 @@ void NcclCommunicator::findLanes() {
   }
 }
 
-/// Returns the NCCL call for a collective. Integers are never summed, and passed as bytes.
+/// Returns the NCCL call for a collective. Integers are passed as bytes, since they are never
+/// summed.
 NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   const CollectiveKey &key = getKey(collective);
   NcclCall call = {key.kind,

@@ -252,8 +252,8 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
            cuda.reason(result).c_str());
 }
 
-/// Returns a description of the error of the compute stream. For unfinished work and errors of a
-/// stream capture, the text is empty, because they are not sticky.
+/// Returns a description of the error of the compute stream. The text is empty for unfinished work
+/// and for errors of a stream capture, which are not sticky.
 std::string CudaDevice::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));

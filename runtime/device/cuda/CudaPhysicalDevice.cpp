@@ -104,7 +104,7 @@ void CudaPhysicalDevice::loadModule() {
     if (result != cudaNoBinary)
       return cuda.check(result, "load the artifact's machine code");
   }
-  std::string text(artifact.ptx()); // The driver needs the terminating zero.
+  std::string text(artifact.ptx()); // The string has the terminating zero that the driver needs.
   module = cuda.translate(text.c_str(), "the artifact's PTX");
 }
 

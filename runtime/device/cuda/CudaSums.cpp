@@ -72,7 +72,8 @@ void Writer::loadVector(unsigned k) {
               joined(words).c_str(), k));
 }
 
-/// Generates code that adds the 16-bit value of source `k`, in register `half`, to sum `value`.
+/// Generates code that adds the 16-bit value of source `k`, in register `half`, to the sum with
+/// index `value`.
 void Writer::addHalf(unsigned k, unsigned value, const std::string &half) {
   if (form.name[0] == 'b') {
     line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k,

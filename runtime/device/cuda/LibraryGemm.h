@@ -60,7 +60,7 @@ private:
 
   const Artifact &artifact;
   Handle handle{library};
-  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< for each key of properties
+  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< key: properties of a product
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };
 

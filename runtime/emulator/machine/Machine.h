@@ -179,7 +179,7 @@ public:
   /// Checks that no other block still uses the shared memory. Called when the last threads of the
   /// block exit, which are threads of the warp `last`.
   void checkEnd(const Warp &last) const;
-  /// Completes the barriers of all threads that now wait only for threads that have exited.
+  /// Completes the barriers whose only missing threads have exited.
   void threadsLeft();
 
   Cluster &cluster;

@@ -48,7 +48,7 @@ class Warpgroup {
 public:
   uint32_t agent = 0;
   std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
-  uint64_t executed = 0;             ///< number of executed products, without those in `pending`
+  uint64_t executed = 0;             ///< number of executed products, none of which is in `pending`
 
   /// Time of the agent at the end of each executed product that not all warps have waited for.
   std::deque<Time> times;
@@ -69,8 +69,8 @@ struct WgmmaPlan {
 Step issueProduct(Warp &warp, const Instruction &i, LaneMask active);
 /// Computes a product that all four warps have issued, from their registers and shared memory.
 void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
-/// Checks that no product still to be waited for uses the registers of `instruction`, which is no
-/// wgmma. Returns false if the warp must wait before the instruction can run.
+/// Checks that no product for which the warp must still wait uses registers of `instruction`, which
+/// is not a wgmma. Returns false if the warp must wait before the instruction can run.
 bool useRegisters(Warp &warp, const Instruction &instruction);
 /// Returns a description, for messages, of the product that a warp waits for.
 std::string waitsForProduct(const Warp &warp);

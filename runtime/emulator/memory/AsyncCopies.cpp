@@ -21,7 +21,7 @@ namespace {
 struct Plan {
   bool isWideTo, isWideFrom;
   uint8_t size;
-  bool hasSize; ///< the bytes to read are an operand; the others become 0
+  bool hasSize; ///< an operand gives the bytes to read; the others become 0
   int32_t fromOffset;
 };
 

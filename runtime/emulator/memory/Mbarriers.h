@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements the operations of PTX ISA, "Parallel Synchronization and Communication Instructions:
-// mbarrier". A phase ends when all expected threads and all announced bytes have arrived. The
-// contents of the 8 bytes of an mbarrier are implementation-defined. The emulator stores a copy of
-// the state of Mbarrier in these bytes, so that it detects overwriting.
+// mbarrier". A phase ends after all expected arrivals have occurred and all announced bytes have
+// been received. The contents of the 8 bytes of an mbarrier are implementation-defined. The
+// emulator stores a copy of the state of Mbarrier in these bytes, so that it detects overwriting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ public:
   void release(uint32_t thread);
   /// Fails unless a fence orders mbarrier.init before the accesses of `agent` in the async proxy.
   void checkVisible(uint32_t agent) const;
-  /// Ends the phase if all threads and bytes have arrived.
+  /// Ends the phase if no arrivals and no bytes are missing.
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }

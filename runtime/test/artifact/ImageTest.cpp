@@ -128,7 +128,7 @@ TEST(Image, WorkIsLinear) {
   counted.hash = {100'000'000, 1, 0, 0};
   EXPECT_NE(refusalOf(counted.build(DT_GNU_HASH)).find("found 100000000 buckets"),
             std::string::npos);
-  counted.hash = {1, 0, (1 << 20) / 8, 0}; // the bucket's chain is all zeros and has no end
+  counted.hash = {1, 0, (1 << 20) / 8, 0}; // the chain consists of zeros and has no end
   EXPECT_NE(refusalOf(counted.build(DT_GNU_HASH)).find("symbols in"), std::string::npos);
 }
 

@@ -553,12 +553,12 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
-    {"V16OverlapInALoop", "its source and its target overlap", // in the third iteration
+    {"V16OverlapInALoop", "its source and its target overlap", // they overlap in the third
+                                                               // iteration
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
     {"V16OverlapOfPieces", "its source and its target overlap", // on ranks of the second shard
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // the loop changes only the
-                                                                // target's offset
+    {"V14OverlapOfPieces", "its source and its target overlap", // only the target's offset changes
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;

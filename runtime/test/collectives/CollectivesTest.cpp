@@ -37,8 +37,7 @@ TEST(Mesh, Groups) {
 TEST(Mesh, NeighboursOnAnAxis) {
   Mesh mesh({{"replicate", 2}, {"shard", 6}, {"other", 2}}, {{1, 3}, {1, 2}});
   EXPECT_EQ(mesh.ranks(), 24u);
-  EXPECT_EQ(mesh.group(19, {3}), (std::vector<uint32_t>{19, 21, 23})); // rank 19 has coordinates
-                                                                       // (1, 3, 1)
+  EXPECT_EQ(mesh.group(19, {3}), (std::vector<uint32_t>{19, 21, 23})); // rank 19 is at (1, 3, 1)
   EXPECT_EQ(mesh.group(19, {4}), (std::vector<uint32_t>{17, 19}));
   EXPECT_EQ(mesh.groupSize({3}), 3u);
   EXPECT_EQ(mesh.pieces(4), 3u);

@@ -349,7 +349,7 @@ TEST(Session, RefusesSystemCallsOfKernels) {
     std::exit(0);
   };
   EXPECT_EXIT(passes("toy_call", false), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // not in step 1
+  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // returns in step 1
 }
 
 // In step 2, the kernel of rank 1 hangs.

@@ -36,7 +36,7 @@ namespace fsdprt::test {
 
 /// An operation on files, from FileRecorder.c.
 struct FileOp {
-  char kind; ///< initial of create, truncate, write, fsync, mkdir, rename, link, unlink or said
+  char kind; ///< initial of create, truncate, write, fsync, mkdir, rename, link, unlink or saved
   std::string path, other;
   uint64_t offset;
   std::string data;

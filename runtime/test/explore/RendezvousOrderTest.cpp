@@ -40,7 +40,7 @@ struct Rank {
   const char *id = ""; ///< id of the job; by default the name
 };
 
-/// The result of a process.
+/// The result of a process of a job.
 struct Outcome {
   Rank rank;
   const Interleavings::Process *process = nullptr, *host = nullptr;
@@ -152,7 +152,7 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< all processes; those that met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< processes, and processes that met
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {

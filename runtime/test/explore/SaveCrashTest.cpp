@@ -174,10 +174,10 @@ TEST_F(SaveCrash, ReplacesADamagedSave) {
 
 //===- Planted mistakes ---------------------------------------------------===//
 
-// Omits calls of fsync. A power failure loses a save without any one call on a file of a save, its
-// folder, or the parent of the folder of saves. One call on the folder of saves or on 'latest' may
-// be missing, because a run without a valid 'latest' uses the newest undamaged save. Without all
-// calls on the folder of saves, a save is lost.
+// Omits calls of fsync. If any one call on a file of a save, on its folder, or on the parent of the
+// folder of saves is omitted, a power failure loses a save. One call on the folder of saves or on
+// 'latest' may be missing, because a run without a valid 'latest' uses the newest undamaged save.
+// Without all calls on the folder of saves, a save is lost.
 TEST_F(SaveCrash, FindsEveryMissingFlush) {
   Recording recording = record("--keep=1");
   auto isFlushOfSaves = [&](const FileOp &op) {

@@ -230,7 +230,7 @@ TEST(InputFile, ComparesASampleOfLargeFiles) {
   EXPECT_NE(second, third);
 }
 
-// RFC 3720 gives the checksum of 32 bytes 0xff.
+// RFC 3720 gives the checksum of 32 bytes of 0xff.
 TEST(EventFile, Checksums) {
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c("", 0), 0u);

@@ -223,7 +223,8 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
 TEST_F(Meets, WrongAddress) {
   uint32_t port = freePort();
   std::string arguments = toy(2) + " --rendezvous-timeout=3";
-  // No machine has these names: RFC 5737 reserves 192.0.2.0/24, and RFC 6761 the domain "invalid".
+  // No machine has these addresses: RFC 5737 reserves 192.0.2.0/24, and RFC 6761 the domain
+  // "invalid".
   check({{{{torchrun(0, 2, port, "192.0.2.1"),
             arguments,
             FSDPRT_BAD_INPUT,

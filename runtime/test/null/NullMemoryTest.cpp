@@ -55,7 +55,7 @@ TEST(Null, AStepLeavesStatesToTheNextAndNothingElse) {
                      "0, which nothing has written");
   NullResult result = hand.walk();
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_EQ(result.findings[0].times, 6u); // once in each step
+  EXPECT_EQ(result.findings[0].times, 6u); // the finding occurs once in each step
 }
 
 TEST(Null, AResumedRunHasStatesAndBlocksAlone) {

@@ -363,7 +363,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
            common + "7 --save=" + n + " --resume=" + n + " --export=" + n + ".st --metrics=" + n +
                ".jsonl" + how);
     EXPECT_EQ(bash("cmp whole.st " + n + ".st && cmp whole/latest " + n + "/latest"), 0)
-        << how; // 'latest' has a hash of all files.
+        << how; // 'latest' is equal only if all files of the save are equal.
     EXPECT_EQ(bash("for f in whole " + n +
                    "; do grep -o '\"step\":[^,]*,\"loss\":[^,]*' $f.jsonl > $f.losses; done; "
                    "test $(wc -l < whole.losses) = 7 && cmp whole.losses " +

@@ -23,7 +23,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-/// Returns a cluster with rates of 10^9 per second.
+/// Returns a cluster with compute and memory rates of 10^9 per second.
 static Cluster plainCluster(std::vector<ClusterLink> links) {
   Cluster cluster;
   cluster.file = "plain.json";
@@ -62,7 +62,7 @@ TEST(Transfer, RingsOfTwoLevels) {
   Cluster cluster = plainCluster({link("in", 8, 1e-6, 4e9), link("out", 64, 1e-4, 1e8)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 16e8, {16, 1}).aloneSeconds(),
               14e-6 + 1e-4 + 15e8 / 8e8, 1e-9);
-  // A ring with one member per node has one uplink per step.
+  // If the ring has one member per node, each member has one uplink.
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 4e8, {4, 8}).aloneSeconds(), 3e-4 + 3e8 / 1e8,
               1e-9);
 }

@@ -121,7 +121,8 @@ static std::string entry(LtType factors, LtType result) {
   when(StubProduct::isGelu, "CURVED",
        std::string(tanhText) + "  add.f32 %f3, %f3, 0f3F800000;\n  mul.f32 %f1, %f1, 0f3F000000;\n "
                                " mul.f32 %f1, %f1, %f3;\n");
-  // The slope is (1 + t) / 2 + x / 2 (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2), with t = %f3.
+  // The derivative of GELU is (1 + t) / 2 + x / 2 (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2), with
+  // t = %f3.
   when(StubProduct::isGradient, "SLOPED",
        "  mov.f32 %f6, %f1;\n" + load(result, "%f1", "%rd17") + tanhText +
            R"(  fma.rn.f32 %f7, %f2, 0f3E095D4F, 0f3F800000;

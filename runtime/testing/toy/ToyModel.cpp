@@ -340,7 +340,7 @@ private:
   const ToyOptions options;
   uint64_t ranks, shardSize, flat;
   fb::ManifestT manifest;
-  fb::Slice p, m, tokens, targets, block; // of the current layout
+  fb::Slice p, m, tokens, targets, block; // slices of the current layout
   uint32_t nextId = 0;
 };
 } // namespace
