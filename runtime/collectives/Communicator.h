@@ -11,8 +11,7 @@
 //   Set-up, by the thread that creates the ranks; every process makes equal calls in equal order:
 //       add(key) for each collective command; registerArena(rank, ...) for each own rank; connect()
 //   Collectives, by the thread of each own rank; all members of a group make equal calls:
-//       start(c, rank, source, target) ... wait(c, rank, pool)     other collectives may be started
-//                                                                  and waited for in between
+//       start(c, rank, source, target) ... wait(c, rank, pool)     others may run in between
 //   Between programs, by the thread that runs them; every process makes equal calls in equal order:
 //       exchange(...), collect(...), barrier()
 //

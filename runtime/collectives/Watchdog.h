@@ -27,7 +27,7 @@ namespace fsdprt {
 struct CollectiveRecord {
   std::atomic<uint64_t> begin{0}, end{0};
   std::atomic<uint64_t> number{0}, program{0}; ///< as in RankProgress
-  std::atomic<uint32_t> collective{0};         ///< index of the collective + 1
+  std::atomic<uint32_t> collective{0};         ///< index of the collective, plus 1
 };
 
 /// Progress of a rank. Strings are stored as offsets from `stringBase` of the watchdog. Processes

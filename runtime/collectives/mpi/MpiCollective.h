@@ -9,9 +9,8 @@
 //
 //     all_gather      sends source to all            receives each source in its target range
 //     broadcast       root sends source to all       other members receive the target
-//     reduce_scatter  sends segment j to member j    receives its segment in a lane, and sums
-//                                                    a row when the row is complete
-//     all_reduce      small: sends source to all     receives all sources in a lane, and sums
+//     reduce_scatter  sends segment j to member j    receives its segment in a lane; sums each row
+//     all_reduce      small: sends source to all     receives all sources in a lane; sums each row
 //                     large: reduce_scatter of segments, then all_gather of the segments
 //
 // A lane is a buffer for two rows of chunks that are summed. There are MpiLanes::count lanes.

@@ -54,7 +54,7 @@ public:
     RankProgress progress;
     alignas(64) std::atomic<uint64_t> heartbeat; ///< incremented by a separate thread
     std::atomic<uint32_t> finished;              ///< 1 after the rank has called leave()
-    alignas(64) SharedFutexEvent event;          ///< for groups whose first member is this rank
+    alignas(64) SharedFutexEvent event;          ///< of groups whose first member is this rank
     // The next members are counters and contents of exchange() and collect().
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;
     alignas(64) std::byte words[2][Communicator::exchangeLimit];

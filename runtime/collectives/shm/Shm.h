@@ -55,7 +55,7 @@ private:
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
   uint64_t watcherBeats = 0;                ///< last value of the watcher's heartbeat
-  double watcherSilent = 0, lastLooked = 0; ///< seconds since a new value; last check
+  double watcherSilent = 0, lastLooked = 0; ///< seconds without a new value; time of the last check
   std::atomic<bool> ending{false};
   FutexEvent endingEvent;
   std::thread heart;

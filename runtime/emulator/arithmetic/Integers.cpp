@@ -21,7 +21,7 @@ using namespace fsdprt::emulate;
 namespace {
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
-/// The type of twice the width and the same signedness.
+/// The integer type of twice the width with the same signedness.
 template <typename T>
 struct WiderOf;
 template <>

@@ -116,8 +116,8 @@ public:
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
   std::vector<const uint8_t *> observed; ///< for each lane, address of its last relaxed read
-  std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
-  std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
+  std::vector<BulkGroups> bulk;          ///< one per lane; empty before the first use
+  std::vector<AsyncCopies> copies;       ///< one per lane; empty before the first use
   WarpProducts products;                 ///< wgmma in flight
   /// For each lane, 1 + the phase of its last barrier.cluster.arrive; 0 after barrier.cluster.wait.
   uint64_t clusterPhase[warpSize] = {};
@@ -152,7 +152,7 @@ private:
 struct NamedBarrier {
   uint32_t expected = 0; ///< number of expected threads; 0 if none has arrived
   uint32_t arrived = 0;
-  bool isAll = false;    ///< expects all threads of the block that have not exited
+  bool isAll = false;    ///< true if all threads that have not exited are expected
   uint8_t reduction = 0; ///< operation of barrier.red
   uint32_t count = 0;    ///< number of threads whose predicate is true
   Released released;
@@ -189,7 +189,7 @@ public:
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<Warpgroup> warpgroups; ///< warpgroups up to the last one that has used wgmma
   NamedBarrier barriers[16];
-  std::map<uint64_t, Mbarrier> mbarriers; ///< by offset in shared memory
+  std::map<uint64_t, Mbarrier> mbarriers; ///< key: offset in shared memory
 };
 
 class Cluster {

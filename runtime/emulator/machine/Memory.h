@@ -95,7 +95,7 @@ struct Storage {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< by the index of the thread in the cluster; empty if there are none
+  std::vector<Visit> visits; ///< one per thread of the cluster; empty if there are none
 
   void resize(uint64_t count);
 };

@@ -96,7 +96,7 @@ struct Program {
     int64_t addend;
   };
   std::vector<AddressConstant> addressConstants;
-  std::map<std::string, Slot, std::less<>> specials;                  ///< by name, such as %tid.x
+  std::map<std::string, Slot, std::less<>> specials;                  ///< key: name, such as %tid.x
   std::vector<std::pair<const Variable *, uint64_t>> sharedVariables; ///< with their offsets
   uint64_t sharedBytes = 0;      ///< size of shared memory without dynamic shared memory
   uint64_t dynamicAlignment = 0; ///< alignment of .extern .shared name[]; 0 if there is none

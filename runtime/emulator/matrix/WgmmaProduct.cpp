@@ -7,16 +7,16 @@
 // Computes the products of wgmma (PTX ISA, "Shared Memory Matrix Layout, Strides, Matrix Descriptor
 // Format"). P is the number of 16-byte chunks in the span of the swizzle (1 without a swizzle); SBO
 // and LBO are the descriptor's stride and leading byte offsets. Chunk (m, k) of a matrix has the
-// offset
+// following offset from the start address:
 //
 //   K-major   P > 1: 16 P (m % 8) + SBO (m / 8) + 16 k
 //             P = 1: 16 (m % 8) + SBO (m / 8) + LBO k;
 //   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8);
 //             P = 1: SBO m + 16 (k % 8) + LBO (k / 8);
 //
-// from the start address. Within each row of 128 bytes, the swizzle permutes the chunks by the
-// row's index minus the base offset. In a K-major matrix, a chunk is 16 bytes along K, and m is a
-// row. In an MN-major matrix, a chunk is 16 bytes along M or N, and k is an element of K.
+// Within each row of 128 bytes, the swizzle permutes the chunks by the row's index minus the base
+// offset. In a K-major matrix, a chunk has 16 bytes along K, and m is a row. In an MN-major matrix,
+// a chunk is 16 bytes along M or N, and k is an element of K.
 //
 // Fragments have the layout of mma (Matrices.cpp); warp w has rows 16 w to 16 w + 15 of A and D. If
 // A is in shared memory, these rows are read on behalf of warp w alone. A warp that has written its

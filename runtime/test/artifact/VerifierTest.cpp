@@ -556,7 +556,7 @@ const Rule rules[] = {
     {"V16OverlapInALoop", "its source and its target overlap", // they overlap in the third
                                                                // iteration
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
-    {"V16OverlapOfPieces", "its source and its target overlap", // on ranks of the second shard
+    {"V16OverlapOfPieces", "its source and its target overlap", // they overlap on ranks of shard 1
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
     {"V14OverlapOfPieces", "its source and its target overlap", // only the target's offset changes
      [](auto &m) {

@@ -6,8 +6,7 @@
 //
 // Emulates devices, contexts, allocations, and streams whose operations run as late as possible:
 //
-//   call    adds an operation to the graph of pending work, after the last operation of its stream
-//           and after the events for which the stream waits
+//   call    adds an operation after the last one of its stream and the events it waits for
 //   wait    (synchronise, or a synchronous copy) runs only the operations that precede it
 //   query   runs the same operations as a wait, for half a second at most
 //
@@ -116,7 +115,7 @@ struct Graph {
 struct ExecutableGraph {
   Context *context = nullptr;
   std::vector<OperationRef> operations;
-  std::map<uint32_t, uint32_t> streams; ///< for each captured stream, the new one
+  std::map<uint32_t, uint32_t> streams; ///< number of the new stream for each captured stream
   OperationRef last;
 };
 

@@ -57,7 +57,7 @@ struct Member {
   bool isThere, underWay;
   NcclResult error;
   int color, key;             // arguments of ncclCommSplit
-  uint32_t child, childPlace; // clique and rank from the last split
+  uint32_t child, childPlace; // clique and rank after the last split
 };
 
 struct CommunicatorGroup {
@@ -65,7 +65,7 @@ struct CommunicatorGroup {
   // called init, finalize or split.
   uint32_t size, joined, finalized, splits;
   uint64_t splitRounds;
-  bool isBroken;     // a member has aborted
+  bool isBroken;     // true if a member has aborted
   char problem[256]; // difference between the calls of members
   Member members[mostMembers];
   Slot slots[mostUnderWay];
@@ -73,7 +73,7 @@ struct CommunicatorGroup {
 
 struct SharedNcclState {
   pthread_mutex_t lock;
-  bool isBroken; // a process died during a call
+  bool isBroken; // true if a process died during a call
   uint32_t cliques;
   uint64_t executed, begunBy[mostMembers]; // counts of collectives: completed, and begun by rank
   CommunicatorGroup clique[mostCliques];
