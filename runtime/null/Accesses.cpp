@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A launch reads the bindings that the kernel does not write. It reads and writes other bindings
-// or, if `reads` excludes a binding, overwrites it completely. It writes scratch, whose contents are
-// undefined after the launch. In a collective, the rank and its peers read the source, and the rank
-// writes the target. A copy reads the source and writes the target, and a fill writes the target.
-// An initialise command writes the part of the parameter in the rank's piece of the state.
+// or, if `reads` excludes a binding, overwrites it completely. It writes scratch, whose contents
+// are undefined after the launch. In a collective, the rank and its peers read the source, and the
+// rank writes the target. A copy reads the source and writes the target, and a fill writes the
+// target. An initialise command writes the part of the parameter in the rank's piece of the state.
 //
 //===----------------------------------------------------------------------===//
 

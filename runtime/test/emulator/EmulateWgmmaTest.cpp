@@ -97,8 +97,8 @@ static std::string productText(const ProductCase &c, uint64_t a, uint64_t b) {
   return text + ";\n";
 }
 
-/// Returns a program that expects addresses in registers: of the result (D of 128 threads) in %rd0,
-/// of the initial bytes of shared memory in %rd1, and of the fragments of A in %rd2.
+/// Returns a program whose registers hold addresses: %rd0 of the result (D of 128 threads), %rd1 of
+/// the initial bytes of shared memory, %rd2 of the fragments of A.
 static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const Parts &parts) {
   unsigned count = c.columns / (c.sumsAreHalf ? 4 : 2);
   std::string text = ".reg .b32 %d<128>, %a<4>; .reg .b64 %at; mov.u32 %r0, %tid.x; shl.b32 %r1, "

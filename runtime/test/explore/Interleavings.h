@@ -14,10 +14,9 @@
 // waits. Bytes are sent through Unix sockets of this process without delay. A delayed message is
 // simulated by a delayed turn of its sender.
 //
-// In the default order, a thread runs until it waits, and then the next thread runs. explore()
-// repeats a run with each combination of at most `deviations` other choices of the next thread and
-// at most `crashes` crashes. A crashed thread ends at one of these calls, and its descriptors are
-// closed.
+// In the default order, a thread runs until it waits, and then the next thread runs. A run is
+// repeated with each combination of at most `deviations` other choices of the next thread and
+// `crashes` crashes. A crashed thread ends at one of these calls, and its descriptors are closed.
 //
 //===----------------------------------------------------------------------===//
 
