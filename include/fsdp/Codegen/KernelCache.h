@@ -25,15 +25,15 @@ class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
 
-  /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if that fails.
+  /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if it cannot be created.
   static FailureOr<std::unique_ptr<KernelCache>> open(StringRef folder, Location loc);
   /// Deletes files that were not used for a long time, then the oldest files until the folder is
   /// below its size limit.
   ~KernelCache();
 
   /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of its
-  /// lowering. Reads both from the folder, or calls `compile` and stores its result. Replaces a
-  /// damaged file.
+  /// lowering. Reads the object and `info` from the folder if it contains them. Otherwise calls
+  /// `compile` and stores the result. Replaces a damaged file.
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sizes, tiles and scratch of one attention kernel. All sizes in the generated code are decided
-// here. The blocks of keys depend only on shapes and types, because they affect the bits of the
-// result.
+// Sizes, tiles and scratch of one attention kernel. The plan contains all sizes that the generated
+// code uses. The size of blocks of keys depends only on shapes and types, because it affects the
+// bits of the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,8 @@ struct Plan {
   int64_t workerBytes = 0, sharedBytes = 0;
   Part tileConfig; ///< configuration of the tile registers, reserved when a phase uses them
 
-  /// Return the number of steps along the head dimension of Q and K, or of V.
+  /// Return the number of steps along the head dimension of Q and K (dimSteps()), or of V
+  /// (valueSteps()).
   int64_t dimSteps() const { return numbers.steps(shape.dim); }
   int64_t valueSteps() const { return numbers.steps(shape.valueDim); }
   int64_t padded(int64_t cols) const { return llvm::alignTo(cols, numbers.rowLanes); }

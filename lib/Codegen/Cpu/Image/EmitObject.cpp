@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Marks bindings as not overlapping, aligned to 64 bytes and never null.
+/// Marks bindings as not aliased, never undefined and aligned to 64 bytes.
 static void describeArguments(llvm::Function &body) {
   llvm::LLVMContext &context = body.getContext();
   for (llvm::Argument &argument : body.args()) {

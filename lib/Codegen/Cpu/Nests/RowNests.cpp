@@ -9,15 +9,15 @@
 //     s = tree(a0)                                            a scalar of the row
 //     for k: y[row, 64 k + lane] = x[row, ..] - s / n         group 2: maps
 //
-// Steps over the same columns that do not read one another form a group. A group takes one pass
-// over the row. Whatever the size of registers, a reduction has 64 virtual lanes, or for a shorter
-// row the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then lanes l
-// and l + 32 are added, then l and l + 16, and so on. The last addition combines the initial value
-// with the result. If the row length is not a multiple of 64, its last elements form vectors whose
-// sizes are powers of two. The vectors of last elements are added to lanes 0, 1, ...
+// Steps over the same columns that do not read one another form a group. One pass over the row
+// computes a group. On every CPU, a reduction has 64 virtual lanes; for a row shorter than 64, the
+// number is the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then
+// lanes l and l + 32 are added, then lanes l and l + 16, and so on. The last addition combines the
+// initial value with the result. If the row length is not a multiple of 64, the last elements form
+// vectors whose sizes are powers of two. The vectors of last elements are added to lanes 0, 1, ...
 //
 // Columns are flattened into one loop if consecutive positions of the loop are consecutive in
-// memory. Otherwise the innermost dimension is the vector loop.
+// memory. Otherwise the loop over the innermost dimension is vectorised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 //===----------------------------------------------------------------------===//
-// One position of the columns
+// Code for one vector of columns
 //===----------------------------------------------------------------------===//
 
 /// Stores a step's value at `indices` to its row buffer, its destinations or the shared scratch.
@@ -51,8 +51,9 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
            fsdp::linearise(subscripts, indices, shape, builder.getContext()));
 }
 
-/// Evaluates all members at one vector of columns. Reductions update `carried`, which has `pieces`
-/// vectors per reduction. Maps are stored after all members have been evaluated.
+/// Evaluates all steps of a group (`members`) at one vector of columns. Reductions update
+/// `carried`, which has `pieces` vectors per reduction. Maps are stored after all members have been
+/// evaluated.
 void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
                            ArrayRef<AffineExpr> rowIndices, ArrayRef<AffineExpr> columnIndices,
                            Evaluator &at, int64_t first, Values &carried, int64_t pieces) {
@@ -94,7 +95,7 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
 // Loops over columns
 //===----------------------------------------------------------------------===//
 
-/// Emits code on trial and erases it. Returns its number of gathers and the splits it requested.
+/// Emits code on trial, then erases it. Returns the number of gathers and the requested splits.
 NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit) {
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
