@@ -24,10 +24,11 @@ std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range,
                                      const FragmentFunction &mask, const Head &head, Value first,
                                      Value last);
 
-/// The sequence of blocks of keys that a block of queries visits, or the reverse.
+/// The sequence of blocks of keys that a block of queries visits, or of blocks of queries that a
+/// block of keys visits.
 class BlockSequence {
 public:
-  /// Creates the sequence for the rows or columns [first, last), which are 32-bit numbers.
+  /// Creates the sequence for the rows or columns [first, last), given as 32-bit integers.
   BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask,
                 const Head &head, Value first, Value last);
 
@@ -45,7 +46,7 @@ private:
   SmallVector<BlockRun> all, full; ///< one run per range
 };
 
-/// Returns the buffer for iteration `turn` of a tile that has two buffers of `rows` rows.
+/// Returns the buffer that iteration `turn` uses of a tile with two buffers of `rows` rows.
 tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows, Value turn);
 /// Returns the `rows` rows of this warp in a tile.
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
@@ -54,8 +55,8 @@ tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t
 tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
                         int64_t heads, int64_t rows, int64_t cols);
 
-/// Stores the existing rows of a fragment to a matrix, each row times its factor (1 if null).
-/// `numbers` are the numbers of this lane's rows.
+/// Stores the rows of a fragment that exist to a matrix, each row times its factor (1 if null).
+/// `numbers` are the row indices of this lane's rows in the matrix.
 void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
                ArrayRef<Value> factors, const tile::GlobalRows &to);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first row of a table that is wide enough for the head dimensions and fits according
-// to a model of registers and shared memory. A consumer thread needs these registers:
+// Chooses the first configuration in a table that allows the head dimensions and, according to a
+// model, fits the registers and the shared memory. A consumer thread needs these registers:
 //
 //   blockCols / 2       scores of the block that is multiplied
 //   blockCols / 4       weights of the previous block
@@ -28,7 +28,7 @@ using namespace mlir::fsdp::attention;
 
 namespace {
 struct Row {
-  int64_t dim; ///< maximum of the larger head dimension
+  int64_t dim; ///< upper limit for the larger one of the two head dimensions
   Sm90Config config;
 };
 } // namespace

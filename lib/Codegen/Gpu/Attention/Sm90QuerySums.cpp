@@ -114,7 +114,8 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   Value count =
       b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // With byColumns a thread reads the sums of all warpgroups, otherwise the sums of one warpgroup.
+  // If byColumns is true, a thread reads the sums of all warpgroups, otherwise the sums of one
+  // warpgroup.
   int64_t parts = sums.byColumns ? sums.groups : 1;
   if (!sums.byColumns)
     first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));

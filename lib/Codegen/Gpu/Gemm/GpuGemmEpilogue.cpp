@@ -39,7 +39,7 @@ bool gemm::startsFromZero(const Problem &problem) {
 // Strips
 //===----------------------------------------------------------------------===//
 
-/// Returns the condition that an element exists, or null if tiles fill the result.
+/// Returns the condition that an element is in the result, or null if the tiles fit the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)

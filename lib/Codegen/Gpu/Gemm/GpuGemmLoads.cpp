@@ -53,8 +53,8 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Returns how many elements of the unit that begins at `first` are below `limit`. Without
-/// `inParts` the result is 0 or the size of the unit.
+/// Returns how many elements of the unit that begins at `first` are below `limit`. If `inParts` is
+/// false, returns 0 or the size of the unit.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)
@@ -136,7 +136,7 @@ SmallVector<Value> TileLoader::loadElements(Value source) {
   return elements;
 }
 
-/// Copies a unit through registers. The unit must exist entirely or not at all.
+/// Copies a unit through registers. Either all elements of the unit must exist, or none.
 void TileLoader::copyMapped(Value target, Value source, Value count) {
   SmallVector<Value> elements = loadElements(source);
   if (count) {
@@ -151,7 +151,7 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    // If rows are values of k, a row exists entirely or not at all.
+    // If rows are values of k, either all elements of a row exist, or none.
     if (!side.alongK)
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;

@@ -20,8 +20,7 @@ using namespace mlir::fsdp::gemm;
 /// cuTensorMapEncodeTiled limits the alignment and size of strides and the number of dimensions.
 static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
 
-/// Returns true if a tile's rows (or columns) stay within one index of all digits but the
-/// innermost.
+/// Returns true if all digits of a tile's rows (or columns) except the innermost are constant.
 static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }

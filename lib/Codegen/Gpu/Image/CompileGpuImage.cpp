@@ -9,7 +9,7 @@
 //  2. Lower the module and emit its PTX.
 //  3. Assemble the PTX if ptxas is found.
 //
-// Plan creates one kernel for all equal dispatches, so no kernel is compiled twice.
+// The stage Plan creates one kernel for all equal dispatches, so no kernel is compiled twice.
 //
 //===----------------------------------------------------------------------===//
 
