@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tries the longest possible segment of steps first, then shorter ones. Subclasses emit the code of
-// a segment for their target.
+// Divides steps into segments. Tries the longest possible segment first, then shorter segments.
+// Subclasses emit the code of a segment for their target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ private:
   virtual bool buildColumns(ArrayRef<Step> segment) = 0;
   virtual bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) = 0;
   virtual bool buildMaps(ArrayRef<Step> segment) = 0;
-  /// Emits a single reduction with rows and columns exchanged, after another function refused it.
+  /// Emits a row reduction as a column reduction, or a column reduction as a row reduction.
   virtual bool buildTurned(ArrayRef<Step> segment) = 0;
   /// Erases all phases or launches except the first `parts`.
   virtual void dropParts(size_t parts) = 0;

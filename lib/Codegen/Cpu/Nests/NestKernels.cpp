@@ -18,8 +18,8 @@
 //  1. Take as many steps as fit into one segment and emit the segment. If the segment is refused,
 //     try again without its last step.
 //  2. Values that a later segment reads are stored in the scratch that the workers share.
-//  3. An argument that is updated in place must be read in a stage before the stage of the store,
-//     or by the loop body that then stores to the same element.
+//  3. An argument that is updated in place must be read in a stage before the store, or by the loop
+//     body that then stores to the same element.
 //
 // Phases are emitted before the kernel. The kernel is erased once all phases exist.
 //

@@ -60,7 +60,7 @@ static LogicalResult legalise(ModuleOp entries) {
     fill(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
-    // Merging equal blocks is left to LLVM, because comparing all blocks takes longer than the
+    // LLVM merges equal blocks later; here, comparing all blocks would take longer than the
     // patterns.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);

@@ -28,7 +28,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Maximum number of bytes that a thread moves at once, and of elements that it computes.
+/// Maximum number of bytes that a thread moves at once, and of elements that a thread computes.
 static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
@@ -217,7 +217,7 @@ void GpuNests::dropParts(size_t parts) {
 }
 
 bool GpuNests::build() {
-  // Costly values are recomputed, because recomputing is cheaper on GPUs than storing.
+  // Removes the steps of costly values, because recomputing is cheaper on GPUs than storing.
   llvm::erase_if(steps, [](const Step &step) {
     return step.kind == StepKind::Map && step.destinations.empty();
   });

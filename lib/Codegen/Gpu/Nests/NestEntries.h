@@ -19,8 +19,8 @@ namespace mlir::fsdp {
 
 /// Records the number of threads and the written arguments of a function on memrefs.
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
-/// Turns the functions recorded by describeNestEntry() into entries, after their lowering to the
-/// LLVM dialect.
+/// Turns functions with the attributes of describeNestEntry(), lowered to the LLVM dialect, into
+/// entries.
 void makeNestEntries(ModuleOp entries);
 
 } // namespace mlir::fsdp
