@@ -37,7 +37,7 @@ public:
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 
-  /// Return the number of calls of get(), and the number of calls that found their object in the
+  /// Return the number of calls of get(), and the number of calls that found the object in the
   /// folder.
   unsigned numAsked() const { return asked; }
   unsigned numFound() const { return found; }

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Splits a reduction that selects a value and its position together into two reductions with one
-// result each. Like other reductions (KernelSteps.h), the two reductions may combine lanes in any
-// order:
+// result each. Like other reductions (KernelSteps.h), both may combine lanes in any order:
 //
 //   v, i = reduce x, k { c = x > v        t = reduce x { max(x, t) }
 //     select c, x, v                  =>  m = reduce x, k { min(x == t ? k : none, m) }
@@ -20,8 +19,7 @@
 //                                          (emitted by JAX) the first; NaN if there is one
 //
 //     The same conditions with < and with integers are supported, too. If the value is max(x, v)
-//     instead of a select, a NaN element makes the value NaN, and the position then is the initial
-//     position.
+//     instead of a select, a NaN element makes the value NaN, and the initial position remains.
 //  2. Emit the two reductions, and the selection between their results and the initial values.
 //
 // The row is read twice, the second time from cache. The rewrite takes time linear in the number of
@@ -229,8 +227,8 @@ private:
 };
 } // namespace
 
-/// Emits a reduction over the loops of the pair. The additional inputs `more` have the shape of the
-/// results.
+/// Emits a reduction over the loops of the pair. The additional inputs `more` have the results'
+/// shape.
 Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned result, Body body) {
   auto type = cast<RankedTensorType>(op.getResult(result).getType());
   Value constant = arith::ConstantOp::create(b, loc, init);

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds code on pointers: 64-bit arithmetic, scf loops, vector loads and stores with and without
-// masks.
+// Builds code on pointers: 64-bit arithmetic, scf loops, and loads and stores of vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +57,7 @@ public:
   using Carried = SmallVector<Value>;
   /// Emits for (i = from; i < to; i += step) body(i).
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
-  /// Emits the same loop with loop-carried values whose initial values are `first`. Returns the
-  /// final values.
+  /// Emits the same loop with loop-carried values that start as `first`. Returns the final values.
   Carried loop(Value from, Value to, int64_t step, ValueRange first,
                function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
@@ -71,8 +69,7 @@ public:
   Pointer shift(const Pointer &place, Value by) {
     return {place.base, place.type, add(place.index, by)};
   }
-  /// Loads with the alignment of an element. Lanes whose mask bit is not set are not read and
-  /// become zero.
+  /// Loads with the alignment of an element. Lanes with a clear mask bit are not read and become 0.
   Value load(Type type, const Pointer &place, Value mask = nullptr);
   void store(Value value, const Pointer &place, Value mask = nullptr);
   /// Prefetches the cache line of `place`. `place` may be outside the buffer.

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements index arithmetic and memory accesses of the Evaluator. Memory is addressed by one
-// linear expression over the loops and the lane. After simplification the addresses of the lanes
-// are
+// Emits index arithmetic and memory accesses of the Evaluator. An address is a linear expression
+// over the loops and the lane. After simplification, the addresses of the lanes are
 //
 //   equal                      768 row              -> memref.load, a scalar
 //   consecutive                768 row + lane       -> vector.load
@@ -95,8 +94,7 @@ Value Evaluator::toValue(const Subscript &index) {
                     : materialiseLanes(expr);
 }
 
-/// Converts an index that depends on data. The index becomes a new variable if it is equal in all
-/// lanes.
+/// Converts an index that depends on data: to a new variable if the index is equal in all lanes.
 Subscript Evaluator::toSubscript(Value index) {
   if (isa<VectorType>(index.getType()))
     return {constant(0), index};

@@ -467,8 +467,7 @@ Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices
 Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {
   int64_t dim = op.getDim(), offset = 0;
   Value result;
-  // Visits inputs from the last to the first. Selects between an input and the value of the later
-  // inputs.
+  // Visits inputs from last to first. Selects between an input and the value of later inputs.
   SmallVector<std::pair<Value, int64_t>> parts;
   for (Value part : op.getInputs()) {
     parts.push_back({part, offset});

@@ -41,8 +41,8 @@ struct EvaluationState {
   DenseMap<Value, Value> carried;
   /// Called when a tensor is read from memory or registers.
   std::function<void(Value tensor, ArrayRef<AffineExpr> indices, bool precise)> onRead;
-  /// Number of loads whose lanes are not contiguous, plus the number of selects between inputs of a
-  /// view.
+  /// Number of loads whose lanes are not contiguous, plus number of selects between inputs of
+  /// views.
   int64_t gathers = 0;
   /// Positions of the innermost loop at which the condition of a select between inputs changes.
   SmallVector<int64_t> splits;
@@ -134,8 +134,7 @@ private:
   SmallVector<LoopDim> dims;
   AffineExpr column;
   std::map<Key, Value> known;
-  /// Columns of interleaved data. The key is the memory, the position of the first element, and the
-  /// stride.
+  /// Columns of interleaved data. The key is memory, position of the first element, and stride.
   std::map<Key, SmallVector<Value>> strided;
 };
 

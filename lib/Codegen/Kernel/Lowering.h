@@ -49,8 +49,7 @@ void speculateBranches(func::FuncOp kernel);
 /// ArgReductions.cpp.
 void splitArgReductions(func::FuncOp kernel);
 
-/// Lowers any kernel (general lowering): bufferises the kernel without changes and emits plain
-/// loops.
+/// Lowers any kernel (general lowering): bufferises the unchanged kernel and emits plain loops.
 LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
 /// Splits the function that lowerLoopKernel() created into phases, so that several workers run
 /// large ops. Sets info.phases.
@@ -60,11 +59,10 @@ SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 /// calls.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// Loads the dialects that every target needs. Call this function before kernels are compiled in
+/// Loads the dialects that all targets need. Must be called before kernels are compiled in
 /// parallel.
 void loadCodegenDialects(MLIRContext &context);
-/// Replaces the type memref<?xi8> of arguments by a static type, because bare pointers require
-/// static types.
+/// Replaces argument types memref<?xi8> by static types, because bare pointers require these.
 void makeScratchStatic(func::FuncOp phase);
 
 } // namespace mlir::fsdp

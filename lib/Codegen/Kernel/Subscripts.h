@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Affine index expressions over the surrounding loops, simplified with the ranges of the loop
-// variables.
+// Affine index expressions over the surrounding loops, simplified with ranges of loop variables.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,10 +18,9 @@
 //   sin    x = n pi/2 + r (pi/2 in three terms), polynomials in r^2, quadrant from n mod 4
 //   pow    exp(y log x), with the logarithm as a sum of two numbers
 //
-// All functions except exp, exp2, tanh and erf are computed in f64 for f32 operands, too. The
-// errors against libm are at most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments
-// of sin, cos and tan must have |x| < 2^30, because for larger |x| the reduction to [-pi/4, pi/4]
-// loses digits.
+// All functions except exp, exp2, tanh and erf compute f32 in f64. The errors against libm are at
+// most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments of sin, cos and tan must
+// have |x| < 2^30, because for larger |x| the reduction to [-pi/4, pi/4] loses digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,9 +123,8 @@ private:
     return element;
   }
   /// Returns n = x · factor (or x if `factor` is null), rounded to an integer, and 2^e for e = n -
-  /// below. The power is correct if e is an exponent of normal numbers, and 0 if e is one less. One
-  /// addition computes e + bias in the low bits of the sum; a shift moves these bits to the
-  /// exponent.
+  /// below. The power is correct if e is in the normal range, and 0 if e is one below this range.
+  /// An addition computes e + bias in the low bits; a shift moves these bits to the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));
@@ -221,9 +219,8 @@ Value Real::erf(Value x) const {
   return select(greater(a, 1), copySign(sub(constant(1), erfcTo6(a)), x), inner);
 }
 
-/// Returns erfc(x): exp(-q(x)) for x > 1, 2 - exp(-q(-x)) for x < -1, otherwise 1 - erf(x) by the
-/// polynomial of erf. exp(-q) is constant above 4 in f32 and above 6 in f64, where 1 - erfc(x)
-/// rounds to 1.
+/// Returns erfc(x): exp(-q(x)) for x > 1, 2 - exp(-q(-x)) for x < -1, otherwise 1 - erf(x) by a
+/// polynomial. exp(-q) is constant above 4 in f32 and 6 in f64, where 1 - erfc(x) rounds to 1.
 Value Real::erfcTo6(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);
@@ -264,8 +261,7 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d)));
   Value z = mul(s, s);
   Value tail = mul(mul(s, z), polynomial(atanhTail64, z));
-  // hi is 2 s + e ln2; e ln2 is exact, because this ln2 has 32 bits. lo is the sum of all other
-  // terms.
+  // hi is 2 s + e ln2; e ln2 is exact, as this ln2 has 32 bits. lo is the sum of all other terms.
   Value base = mul(eFloat, constant(0x1.62e42feep-1)), twoS = add(s, s);
   Value hi = add(base, twoS);
   Value lo = sub(twoS, sub(hi, base));
@@ -320,8 +316,7 @@ Value Real::pow(Value x, Value y) const {
   low = select(finite, low, constant(0));
   Value r = exp(p);
   r = select(cmp(arith::CmpFPredicate::OLT, abs(r), constant(infinity)), fma(r, low, r), r);
-  // A negative base gives a negative result if the exponent is odd, and NaN if the exponent is not
-  // an integer.
+  // If the base is negative, the result is negative for odd exponents, and NaN for fractional ones.
   Value whole = cmp(arith::CmpFPredicate::OEQ, trunc(y), y);
   Value half = mul(y, constant(0.5));
   Value odd =
@@ -386,8 +381,7 @@ namespace {
 using Unary = Value (*)(const Real &, Value);
 using Binary = Value (*)(const Real &, Value, Value);
 
-/// Expands an op with one operand. If `Wide` is true, f32 is computed in f64 and the result is
-/// rounded.
+/// Expands an op with one operand. If `Wide` is true, computes f32 in f64 and rounds the result.
 template <typename Op, bool Wide>
 struct ExpandUnary : OpRewritePattern<Op> {
   ExpandUnary(MLIRContext *context, Unary expand) : OpRewritePattern<Op>(context), expand(expand) {}

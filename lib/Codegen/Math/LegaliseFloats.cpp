@@ -11,12 +11,10 @@
 // Conversions of bf16 are integer operations that round to nearest even and keep NaN and denormals.
 // The instruction vcvtneps2bf16 is not used: it flushes denormals, so bits would differ between
 // CPUs. A conversion from f64 first rounds to odd in f32 and then to 16 bits, so that the result is
-// the same as that of a single rounding. The ops maximumf and minimumf become two selects that
-// propagate NaN.
+// that of a single rounding. The ops maximumf and minimumf become two selects that propagate NaN.
 //
 // At the end, the type bf16 becomes i16: the remaining ops only move bits, and LLVM would move a
-// scalar bf16 by a library call. Bitcasts surround instructions that need bf16 operands (dot
-// products).
+// scalar bf16 by a library call. Instructions that need bf16 (dot products) get bitcasts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -159,9 +157,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Expands max(a, b) to NaN if a is NaN, otherwise a > b ? a : b (which is b if b is NaN). The
-/// expansion needs three instructions. llvm.maximum would need five, because it orders -0 before
-/// +0.
+/// Expands max(a, b) to NaN if a is NaN, otherwise a > b ? a : b (which is b if b is NaN). This
+/// takes three instructions. llvm.maximum takes five, because it orders -0 before +0.
 template <typename Op, arith::CmpFPredicate Predicate>
 struct ExpandExtremum : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;

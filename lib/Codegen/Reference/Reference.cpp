@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compiles kernels with upstream passes only. Every op becomes a loop nest with its own buffer, for
-// one worker, with calls of libm and without optimisations that change values. The reference shares
-// no lowering with the rest of Codegen, so that results can be compared independently. The
+// one worker, with libm functions and without optimisations that change values. The reference
+// shares no lowering with the rest of Codegen, so that results can be compared independently. The
 // reference skips LLVM's optimisations, because most reference images run once and should compile
 // fast.
 //

@@ -89,14 +89,13 @@ struct GpuImage {
   std::vector<EntryReport> reports; ///< one report per entry, in order; empty without ptxas
 };
 
-/// Returns the reason why `kernel` has no GPU kernel on the chip, or nothing if `kernel` has a GPU
-/// kernel.
+/// Returns the reason why `kernel` has no GPU kernel for the chip, or nothing if it has one.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 
 /// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a warning
 /// with the reason at each unsupported kernel. Fails if a kernel breaks the contract of
 /// docs/explanation/pipeline.md §6, if ptxas rejects the PTX, or if registers spill and the options
-/// forbid it.
+/// forbid spills.
 FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
                                     const CodegenOptions &options = {},
                                     GpuOutput output = GpuOutput::Cubin);
@@ -106,8 +105,7 @@ FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
 FailureOr<CompiledKernels> compileForGpu(ModuleOp planned, const CodegenOptions &options,
                                          bool code);
 
-/// Prints the supported kernels of a planned module to `os`. Emits a warning at each unsupported
-/// kernel.
+/// Prints the supported kernels of a planned module to `os`. Warns at each unsupported kernel.
 LogicalResult printGpuKernels(ModuleOp planned, const CodegenOptions &options, EmitKind what,
                               llvm::raw_ostream &os);
 

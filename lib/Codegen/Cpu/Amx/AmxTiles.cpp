@@ -14,8 +14,7 @@
 //
 // The sums are initialised from memory or with a constant, and are stored after the last iteration.
 //
-// According to Intel's manual, tdpbf16ps treats denormals as 0 and computes for each row r and
-// column c:
+// By Intel's manual, tdpbf16ps treats denormals as 0 and computes for each row r and column c:
 //
 //      even = odd = 0;
 //      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1;
@@ -40,8 +39,7 @@ class TilePlaces {
 public:
   TilePlaces(CodeBuilder &b, const Product &product) : b(b), product(product) {}
 
-  /// Returns the address of tile `row` of the left operand; `step` is the first of the tile's 16
-  /// steps.
+  /// Returns the address of tile `row` of the left operand. The tile's 16 steps begin at `step`.
   Pointer left(Value step, int64_t row) const {
     return b.shift(product.left, b.add(b.mul(step, product.leftStep), row * product.leftTile));
   }
@@ -145,8 +143,8 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // The operand with fewer tiles stays in registers; tiles of the other operand alternate between
-  // two registers.
+  // The operand with fewer tiles stays in registers. Tiles of the other alternate between two
+  // registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {

@@ -16,13 +16,12 @@
 // Sums of heads, rows and columns are kept in shared scratch. The last phase adds these sums to the
 // elements of the gradient in the order of b, h, q or k, and chunk. If private tables need little
 // memory, each unit has its own table, and the last phase adds the tables in order. Otherwise all
-// units share one table, and no two units may write the same element: work is divided into units
-// only along an argument (b, h or k) that is an index at the same position in every contribution to
-// the table. Each unit processes the other dimensions in order. No sum depends on which worker runs
-// which unit.
+// units share one table, and no two units may write the same element: units are divided only along
+// an argument (b, h or k) that is an index at the same position in every contribution to the table.
+// Each unit processes the other dimensions in order. No sum depends on which worker runs which
+// unit.
 //
-// A shared table is in the result's buffer if the sums have the result's type, otherwise in
-// scratch.
+// A shared table is in the result's buffer if the result has the type of the sums, else in scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -153,8 +152,7 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
   return e.b.shift(tables, e.b.mul(unit, gradient.type.getNumElements()));
 }
 
-/// Returns the address of the `count` sums of one head and chunk, or of the head if `chunk` is
-/// null.
+/// Returns the address of the `count` sums of a head and chunk, or of a head if `chunk` is null.
 Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
                          int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);
@@ -215,8 +213,8 @@ void Captures::endRow(Emitter &e) {
     }
 }
 
-/// Adds a whole vector if the last index is k and no other index depends on k. Otherwise adds lane
-/// by lane.
+/// Adds a whole vector if the last index is k and no other index depends on k. Otherwise adds
+/// single lanes.
 void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c, const Site &site,
                           ScoreFunction::Values &known, Value value, Value keep, Value unit) {
   CpuTiles &b = e.b;
@@ -273,8 +271,7 @@ void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFuncti
       break;
     }
     case Dependence::Column: {
-      // A block of columns starts at a multiple of its size, so the remainder is the column within
-      // the block.
+      // A block starts at a multiple of its size, so the remainder is the column in the block.
       Value block = b.rem(site.column, c.tile.stride);
       addInto(b, b.shift(e.scratch(c.tile, c.work), block), value);
       break;

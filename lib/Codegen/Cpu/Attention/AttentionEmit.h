@@ -26,8 +26,7 @@ class Emitter {
 public:
   Emitter(tile::CpuTiles &b, Plan &plan) : b(b), plan(plan), shape(plan.shape) {}
 
-  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` from the arguments of
-  /// `phase`.
+  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` to arguments of `phase`.
   void enter(func::FuncOp kernel, func::FuncOp phase);
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   Pointer scratch(const Part &part, Type type);

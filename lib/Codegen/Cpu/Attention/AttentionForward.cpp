@@ -165,8 +165,7 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// Computes weight_mod for a row of a tile. Columns beyond the last column get the value of the
-/// last column.
+/// Computes weight_mod for a row of a tile. Columns after the last get the value of the last.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);

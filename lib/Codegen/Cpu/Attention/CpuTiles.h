@@ -7,9 +7,8 @@
 // Declares the tile builder for CPUs. Fragments are vectors. Tiles are in a worker's scratch, which
 // is small enough for the caches.
 //
-// A matrix product is computed in steps along k, its reduced dimension. A step is one value of k or
-// a pair of values. The arithmetic determines how packing arranges the elements of a matrix x in
-// steps:
+// A product is computed in steps along k, the reduced dimension. A step is one value of k or a
+// pair. The arithmetic determines how packing arranges the elements of a matrix x in steps:
 //
 //              along a row (k = column)      across rows (k = row)
 //   Fma        x[r][k], widened              x[k][c], widened

@@ -19,9 +19,8 @@
 //   none   copies element by element
 //
 // Sources are prefetched, because they are not yet in the caches and their rows are far apart.
-// Casts and other unary maps are applied between load and store. Rows beyond the end repeat the
-// last row. Steps beyond the end of k are zero; with tile registers, k is padded to a multiple of
-// 16 steps.
+// Casts and other unary maps are applied between load and store. Rows after the last row repeat the
+// last row. Steps after the last k are zero; with tile registers, k is padded to whole tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +52,7 @@ public:
   /// Packs one panel of row tiles from a source with contiguous k, or with contiguous rows.
   void packRowTilesAlongK(Value valid);
   void packRowTilesAlongRows(Value valid);
-  /// Zeroes the steps of one panel after the last pair of values of k, up to a multiple of 16
-  /// steps.
+  /// Zeroes the steps of one panel after the last pair of values of k, up to a multiple of 16.
   void padSteps();
 
 private:
@@ -64,8 +62,7 @@ private:
   Pointer element(Value row, Value k) {
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
   }
-  /// Returns the position of `step` in a panel. Arithmetic::Bf16Pairs stores the odd step of a pair
-  /// first.
+  /// Returns the position of `step` in a panel. Bf16Pairs stores the odd step of a pair first.
   int64_t swapped(int64_t step) const {
     return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step;
   }
@@ -110,8 +107,8 @@ Value Packer::load(int64_t count, Value row, Value k, Value mask) {
 }
 
 /// Merges the vectors v0, v1, ... of `list`. A block consists of `block` lanes and as many units of
-/// `unit` lanes as `list` has vectors. Each block of result j contains unit j of v0, unit j of v1,
-/// and so on.
+/// `unit` lanes as `list` has vectors. Each block of result j contains unit j of v0, of v1, and so
+/// on.
 SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
   if (list.size() == 1)
     return {list.front()};

@@ -34,12 +34,10 @@ static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Sizes in bytes of a block of lhs and of a panel of rhs for tile registers, whose products read
-/// more bytes per cycle. The panel stays in the L1 cache, and the block in half of an L2 cache of 2
-/// MiB.
+/// more bytes per cycle. The panel fits the L1 cache, and the block half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
-/// Size in bytes of the panels of rhs that are packed together for tile registers. Neighbouring
-/// tiles of a row are finished one after another, so that epilogues read and write whole cache
-/// lines.
+/// Size in bytes of the panels of rhs that are packed together for tile registers. Tiles of a row
+/// are finished one after another, so that epilogues access whole cache lines.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
@@ -137,8 +135,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
       int64_t nr = nv * plan.lanes;
       double tiles =
           double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
-      // A core issues two multiply-adds and two loads per cycle. A sum is available after four
-      // cycles.
+      // A cycle has two multiply-adds and two loads. A sum is available after four cycles.
       double step =
           double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;

@@ -57,8 +57,7 @@ struct Plan {
   /// True if micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
 
-  // Workers divide the rows in units of mr if `splitRows` is true, otherwise the columns in units
-  // of nr.
+  // Workers divide rows in units of mr if `splitRows` is true, otherwise columns in units of nr.
   bool splitRows = false;
   int64_t unitsPerOuter = 1;
 

@@ -21,7 +21,7 @@ LogicalResult lowerToLLVMDialect(ModuleOp module);
 void addLLVMConversions(PassManager &pm, bool useLibm);
 
 using Object = SmallVector<char, 0>;
-/// Emits the machine code of a module of LLVM functions, one per phase. `optimised` enables LLVM's
+/// Emits machine code for a module with one LLVM function per phase. `optimised` enables
 /// optimisations.
 FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                              bool optimised = true);

@@ -39,9 +39,8 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
   }
 }
 
-/// Emits `body` for the phase's range of positions, which begins at a multiple of the phase's tile.
-/// A loop computes whole vectors. The worker whose range ends at `size` computes the remaining
-/// positions.
+/// Emits `body` for the phase's range of positions, which begins at a multiple of the tile. A loop
+/// computes whole vectors. The worker whose range ends at `size` computes the other positions.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
                             function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {
   lanes = lanes ? lanes : vectorLanes(virtualLanes);
@@ -88,8 +87,7 @@ struct ColumnLoops {
 };
 } // namespace
 
-/// The reductions of one segment, over the same rows. If there are many rows, each block of rows is
-/// reduced first.
+/// The reductions of one segment, over the same rows. With many rows, each block is reduced first.
 struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
@@ -104,8 +102,7 @@ struct NestBuilder::ColumnReduction {
 
   ArrayRef<int64_t> getOuterShape() const { return ArrayRef(loops.columns).drop_back(); }
   int64_t countColumns() const { return ShapedType::getNumElements(loops.columns); }
-  /// Returns true if all steps have the shape of the first step, and the rows and columns are not
-  /// empty.
+  /// Returns true if all steps have the same shape, and rows and columns are not empty.
   bool isRegular() const {
     return loops.count > 0 && countColumns() > 0 && llvm::all_of(segment, [&](const Step &step) {
              return step.op && step.getType().getRank() > 0 &&

@@ -43,8 +43,8 @@ private:
     int64_t workerBytes = 0;
     int64_t extent = 1, tile = 1;
   };
-  /// Loops over the columns of a row: loops of sizes `outer` around a vectorised loop of size
-  /// `inner`.
+  /// Loops over the columns of a row: loops of the sizes `outer` around one vectorised loop of the
+  /// size `inner`.
   struct Columns {
     SmallVector<int64_t> shape, outer;
     int64_t inner = 1;

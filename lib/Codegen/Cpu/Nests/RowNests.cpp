@@ -52,8 +52,8 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
 }
 
 /// Evaluates all steps of a group (`members`) at one vector of columns. Reductions update
-/// `carried`, which has `pieces` vectors per reduction. Maps are stored after all members have been
-/// evaluated.
+/// `carried`, which has `pieces` vectors per reduction. All members are evaluated before maps are
+/// stored.
 void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
                            ArrayRef<AffineExpr> rowIndices, ArrayRef<AffineExpr> columnIndices,
                            Evaluator &at, int64_t first, Values &carried, int64_t pieces) {
@@ -230,8 +230,7 @@ NestBuilder::Values NestBuilder::emitLoops(
   return carried;
 }
 
-/// Combines lanes in a fixed tree: combines the upper half with the lower half until one lane is
-/// left.
+/// Combines lanes in a fixed tree: the upper half with the lower half, until one lane is left.
 Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
   Values level(parts);
   while (level.size() > 1) {

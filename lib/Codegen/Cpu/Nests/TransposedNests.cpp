@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers maps whose inputs are contiguous along another dimension than their results. With lanes
-// along the contiguous dimension of the result, each load would be a gather; with lanes along that
-// of the inputs, each store would be a scatter. Blocks of 16 x 16 are transposed in registers
-// instead:
+// Lowers maps whose inputs are contiguous along another dimension than the results. With lanes
+// along the results' dimension, each load would be a gather; with lanes along the inputs'
+// dimension, each store would be a scatter. Blocks of 16 x 16 are transposed in registers instead:
 //
 //   for column in 0..15: v[column] = y[row0 + lane, column]     16 plain loads
 //   4 rounds of interleaving v[i] with v[i + 8]                 64 shuffles

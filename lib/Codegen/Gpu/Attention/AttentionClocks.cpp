@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. The
-// product reads the right factor from shared memory. The left factor is in shared memory or in
-// registers.
+// right factor is in shared memory, the left factor in shared memory or registers.
 //
 // Instructions of a warp for a step with E score elements per thread, without score functions:
 //

@@ -21,8 +21,7 @@ class KeyScores {
 public:
   /// Creates the scores of blocks of `blockKeys` keys and `blockQueries` queries. `layout` is the
   /// layout of a warp's scores for all or some queries of a block. If `wantsK` is true, emit()
-  /// computes dS. If `wantsQ` is true, dS is 0 for keys that do not exist, because dQ sums dS over
-  /// keys.
+  /// computes dS. If `wantsQ` is true, dS is 0 for missing keys, because dQ sums over keys.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
             tile::Layout layout, bool wantsK, bool wantsQ);
 
@@ -51,23 +50,21 @@ public:
   void placeLane(Value warp);
   /// Selects query head `group` of the heads that share the keys.
   void placeHead(Value group);
-  /// Returns the blocks of queries that are not entirely masked for the block of keys at
-  /// `firstKey`.
+  /// Returns the blocks of queries that are not entirely masked for the keys at `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
   /// Returns the number of the block of queries at position `turn` of the sequence.
   Value blockAt(Value turn);
   /// Returns the 64-bit number of the query head, counted over all batches.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
-  /// Callback that returns lse or δ of a query, given the query's distance from the lane's first
-  /// query.
+  /// Callback that returns lse or δ of a query, given its distance from the lane's first query.
   using Norm = function_ref<Value(int64_t)>;
   /// Returns (f·P)ᵀ, then dSᵀ, then the updated sums `columns`, for a tile whose first query is
   /// `firstRow`. `dp` is empty if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
-  /// The lane's sums of contributions to captured tensors by key: emptyColumns() returns the
-  /// initial values, numColumns() the number of sums, and storeColumns() stores the sums to
+  /// The lane's sums of contributions to captured tensors by key: emptyColumns() returns initial
+  /// values, numColumns() returns the number of sums, and storeColumns() stores the sums to
   /// scratch.
   SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }

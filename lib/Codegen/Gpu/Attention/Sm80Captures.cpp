@@ -13,10 +13,9 @@
 //
 // Thousands of threads add to a table in unknown order. The threads add integers, whose sum does
 // not depend on the order: each value is multiplied by a power of two and rounded. The largest
-// possible sum of one element then fits 62 bits. The power depends on the largest magnitude of a
-// contribution, which the kernels compute before they add to tables. The rounding error of a
-// contribution to an element with n contributions is below 2^-(61 - log2(n)) of the largest
-// magnitude.
+// possible sum then fits 62 bits. The power depends on the largest magnitude of a contribution,
+// which kernels compute before they add to tables. The rounding error of a contribution to an
+// element with n contributions is below 2^-(61 - log2(n)) of the largest magnitude.
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]
@@ -100,8 +99,7 @@ Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at
   return keep ? b.select(keep, value, b.number(0)) : value;
 }
 
-/// Updates the maximum as an integer: the bits of non-negative floats are ordered like their
-/// values.
+/// Updates the maximum as an integer: bits of non-negative floats are ordered like the floats.
 void Sm80Captures::noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const {
   Value bits =
       arith::BitcastOp::create(b, b.loc, b.getI32Type(), math::AbsFOp::create(b, b.loc, size));
@@ -114,8 +112,7 @@ void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value inde
   noteLargest(b, c, sum);
 }
 
-/// Returns 2^e, or 2^-e if `sign` is -1, where e is the largest exponent for which no sum
-/// overflows.
+/// Returns 2^e, or 2^-e if `sign` is -1: e is the largest exponent for which no sum overflows.
 Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const {
   Value bits = b.load(b.getI32Type(), at(b, gradient.largest, b.getI32Type()));
   // The largest value is below 2^(exponent - 126).
@@ -177,8 +174,7 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
              b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
 }
 
-/// Emits body(i, index) for each i and each index below counts[i]. Each i has its own blocks of
-/// threads.
+/// Emits body(i, index) for all i and index < counts[i]. Each i has its own blocks of threads.
 static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts,
                        function_ref<void(size_t, Value)> body) {
   int64_t firstBlock = 0;

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first configuration in a table that allows the head dimensions and, according to a
-// model, fits the registers and the shared memory. A thread of the forward pass needs these
-// registers:
+// Chooses the first configuration in a table that allows the head dimensions and, by a model, fits
+// registers and shared memory. A thread of the forward pass needs these registers:
 //
 //   rowPieces · (blockCols / 2)     scores, then weights, in place
 //   rowPieces · (valueDim / 2)      O

@@ -116,8 +116,7 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// Returns lse and δ of a query. The four lanes that hold the query's row compute lse and δ
-/// together.
+/// Returns lse and δ of a query, which the four lanes that hold the query's row compute together.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));

@@ -12,8 +12,7 @@
 //   group    first          first           second          second         group l / 16
 //
 // In shared memory, the 8 elements of a row in one group are one of eight 16-byte chunks. The
-// swizzle stores chunk c at chunk c ^ (row % 8), so that eight lanes address eight different
-// chunks.
+// swizzle stores chunk c at chunk c ^ (row % 8), so that eight lanes address different chunks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -38,8 +38,7 @@ bool hasTensorMap(RankedTensorType type);
 /// Returns the tensor map of a [batch, heads, rows, cols] tensor, seen as [batch · heads, rows,
 /// cols]. Boxes are panels of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the map of the argument in which the kernel returns `result`, or nothing if there is no
-/// such argument.
+/// Returns the map of the argument in which the kernel returns `result`, or nothing if none exists.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
 /// Starts to copy rows of head `number`, from `firstRow` on, to `to`, in panels for `cols` columns.

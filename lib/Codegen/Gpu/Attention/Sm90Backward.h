@@ -123,8 +123,7 @@ protected:
   /// role with few registers has none for the variables of a loop.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
-  /// Emits body(head, carried) for each query head of this part; `head` is the head's number in the
-  /// group.
+  /// Emits body(head, carried) for each query head of this part; `head` is its number in the group.
   SmallVector<Value> forEachHead(ValueRange first,
                                  function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
   /// Return the number of consuming threads, without and with the warp that adds to dQ.

@@ -46,8 +46,7 @@ public:
   void emit();
 
 private:
-  /// State that is carried over the blocks of keys. `weights` is P of the latest block as a left
-  /// factor.
+  /// State that the loop over keys carries. `weights` is P of the latest block as a left factor.
   struct State {
     Fragment o;
     ForwardScores::State rows;

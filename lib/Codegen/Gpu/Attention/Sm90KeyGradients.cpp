@@ -219,8 +219,7 @@ SmallVector<Value> KeyConsumer::multiplyQueries() {
   return b.multiply({}, lhs, rhs, querySums.cols, element);
 }
 
-/// Stores dQ to shared memory after the adding warp has read the previous dQ, and signals that
-/// warp.
+/// Stores dQ to shared memory after the adding warp has read the last dQ, and signals that warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
   Value place = b.shiftBytes(b.sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));

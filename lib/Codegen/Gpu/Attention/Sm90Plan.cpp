@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first configuration in a table that allows the head dimensions and, according to a
-// model, fits the registers and the shared memory. A consumer thread needs these registers:
+// Chooses the first configuration in a table that allows the head dimensions and, by a model, fits
+// registers and shared memory. A consumer thread needs these registers:
 //
 //   blockCols / 2       scores of the block that is multiplied
 //   blockCols / 4       weights of the previous block

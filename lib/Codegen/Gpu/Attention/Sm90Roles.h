@@ -68,8 +68,8 @@ struct QueryTile {
   Value firstRow, endRow;
 };
 
-/// The blocks of keys that a block of queries visits: first the blocks with masked elements, then
-/// all others.
+/// The blocks of keys that a block of queries visits: first blocks with masked elements, then
+/// others.
 class KeySequence {
 public:
   KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,

@@ -82,8 +82,7 @@ TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   return unit;
 }
 
-/// Returns unit `number` of this thread. The number of threads and the number of units per row are
-/// powers of two.
+/// Returns unit `number` of this thread. Numbers of threads and of units per row are powers of two.
 TileLoader::Unit TileLoader::makeUnit(int64_t number) {
   int64_t perRow = unitsPerRow();
   if (b.threads >= perRow)

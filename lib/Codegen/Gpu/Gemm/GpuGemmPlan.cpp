@@ -127,8 +127,8 @@ static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand
                         chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
   side.async = operand.access.binding >= 0 && operand.access.maps.empty() &&
                operand.access.elementType == plan.element;
-  // Only cp.async can copy a part of a unit. If rows are values of k, the side must also have a
-  // single digit.
+  // Only cp.async can copy a part of a unit. If rows are values of k, the side must also have one
+  // digit.
   auto straddles = [&](int64_t unit) {
     return size % unit &&
            (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1));

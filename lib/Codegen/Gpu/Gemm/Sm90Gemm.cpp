@@ -25,8 +25,7 @@
 // the stage.
 //
 // A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): a row
-// holds 64 values of k for one row (or column) of the result, or 64 rows (or columns) of the result
-// for one k.
+// holds 64 values of k of a row (or column) of the result, or 64 rows (or columns) for one k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -303,7 +302,7 @@ void Sm90Gemm::release(const Stage &stage) {
 }
 
 void Sm90Gemm::consume() {
-  // All lanes get the number of an existing block, because mapa may also run in lanes that do not
+  // All lanes get the number of an existing block, because mapa may run in lanes that do not
   // arrive.
   leaves = b.rem(b.lane(), config.cluster);
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));

@@ -93,8 +93,7 @@ Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type elemen
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
 }
 
-/// Returns the memory in which a step's value is stored: its destinations, or a view of the
-/// scratch.
+/// Returns the memory for a step's value: the step's destinations, or a view of the scratch.
 GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   Values targets;
   for (BlockArgument destination : step.destinations)
@@ -151,8 +150,7 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
 // Flat maps
 //===----------------------------------------------------------------------===//
 
-/// Emits one thread for each `width` positions of [0, size), and one thread for the remaining
-/// positions.
+/// Emits one thread for each `width` positions of [0, size), and one for the remaining positions.
 void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
                              function_ref<void(Evaluator &, AffineExpr, int64_t)> body) {
   int64_t whole = size / width, rest = size % width, count = whole + (rest > 0);

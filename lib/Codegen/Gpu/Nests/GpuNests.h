@@ -113,8 +113,7 @@ private:
   AccessLog log;
 };
 
-/// Lowers a kernel of maps, reductions and scatters. Returns false if the kernel contains anything
-/// else.
+/// Lowers a kernel of maps, reductions and scatters. Returns false if it contains anything else.
 bool lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info);
 /// Lowers a kernel that is neither a tiled contraction nor attention.
 LogicalResult lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,

@@ -39,8 +39,7 @@ Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-/// Returns the address of this lane's row if matrices are numbered first to the right, then
-/// downwards.
+/// Returns the address of this lane's row if matrices are numbered to the right, then downwards.
 Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   Value row = add(rem(lane(), 8), mul(div(lane(), 16), 8)), half = rem(div(lane(), 8), 2);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));

@@ -84,8 +84,7 @@ public:
   struct Factor {
     SmallVector<Value> high, low;
   };
-  /// Loads four 8x8 matrices by ldmatrix. `place` is the address of the row that this lane
-  /// provides.
+  /// Loads four 8x8 matrices by ldmatrix. `place` is the address that this lane provides.
   SmallVector<Value> loadMatrices(Value place, bool transposed);
   /// Converts words that ldmatrix loaded to a factor.
   Factor toFactor(ArrayRef<Value> words);

@@ -29,8 +29,7 @@ struct Head {
   Value batch, head, kvHead;
 };
 
-/// Returns the site with q = k = 0 in a head, at which values that depend only on b and h are
-/// emitted.
+/// Returns the site of a head with q = k = 0, where values that depend only on b and h are emitted.
 tile::Site siteOf(CodeBuilder &b, const Head &head);
 
 /// Emits begin, fullBegin, fullEnd and end of `range`, as 64-bit block numbers. [first, last) are

@@ -102,8 +102,7 @@ bool ScoreFunction::isCheap(Value value) const {
 
 void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
-  // Marks `value`, which an element reads, as stored, or the values from which `value` is
-  // recomputed.
+  // Marks `value`, which an element reads, or the values from which it is recomputed, as stored.
   std::function<void(Value)> require = [&](Value value) {
     Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Follows an operand of a contraction through reshapes, static slices and unary elementwise ops
-// (casts, scales, permutations, broadcasts) to a kernel argument, then computes its strides:
+// (casts, scales, permutations, broadcasts) to a kernel argument, then computes the operand's
+// strides:
 //
 //   argument    tensor<4x8x16xbf16>     strides 128, 16, 1
 //   transpose   tensor<8x4x16xbf16>             16, 128, 1
@@ -112,8 +113,7 @@ static FailureOr<Access> traceSlice(tensor::ExtractSliceOp op) {
   return access;
 }
 
-/// Follows a fill, or an elementwise op that has one tensor input and does not read its
-/// destination.
+/// Follows a fill, or an elementwise op with one tensor input that does not read its destination.
 static FailureOr<Access> traceMap(linalg::LinalgOp op, OpResult result) {
   if (op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
     return failure();

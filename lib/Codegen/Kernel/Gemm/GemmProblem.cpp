@@ -57,8 +57,7 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// Digits that can be split in two. The number of a split digit stays valid and denotes both
-/// halves.
+/// Digits that can be split in two. The number of a split digit denotes both halves.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {
