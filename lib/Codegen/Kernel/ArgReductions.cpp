@@ -115,7 +115,7 @@ static bool isPosition(linalg::GenericOp op, Value value) {
          op.getIteratorTypesArray()[index.getDim()] == utils::IteratorType::reduction;
 }
 
-/// Returns the other operand if `value` is an or op with the operand `first`, otherwise null.
+/// Returns the other operand if `value` is an arith.ori of `first`, otherwise null.
 static Value otherOf(Value value, Value first) {
   auto either = value.getDefiningOp<arith::OrIOp>();
   if (!either)
@@ -309,7 +309,7 @@ Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   return compare(nested, pair.last ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT, x, y);
 }
 
-/// Returns the value that is chosen over no element.
+/// Returns the least value, or the greatest value if the reduction chooses the least.
 TypedAttr ArgReductionWriter::worst() {
   Type type = pair.getType();
   if (auto real = dyn_cast<FloatType>(type))

@@ -14,8 +14,8 @@ namespace mlir::fsdp {
 
 enum class StepKind { Map, RowReduction, ColumnReduction, Scatter };
 
-/// A value that is computed once and kept in memory or, if only steps of the same row read it, in
-/// registers. All other values are evaluated at each use.
+/// A value that is computed once and kept, in memory or, while a row is processed, in a register.
+/// All other values are evaluated at each use.
 struct Step {
   explicit Step(Value value) : value(value) {}
 

@@ -18,9 +18,9 @@
 //   sin    x = n pi/2 + r (pi/2 in three terms), polynomials in r^2, quadrant from n mod 4
 //   pow    exp(y log x), with the logarithm as a sum of two numbers
 //
-// All functions except exp, exp2, tanh and erf compute f32 in f64. The errors against libm are at
-// most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments of sin, cos and tan must
-// have |x| < 2^30, because for larger |x| the reduction to [-pi/4, pi/4] loses digits.
+// Functions except exp, exp2, tanh, erf, round and rsqrt compute f32 in f64. The errors against
+// libm are at most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments of sin, cos
+// and tan must have |x| < 2^30, because for larger |x| the reduction to [-pi/4, pi/4] loses digits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -143,8 +143,8 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // The operand with fewer tiles stays in registers. Tiles of the other alternate between two
-  // registers.
+  // The operand with fewer tiles stays in registers. Tiles of the other operand alternate between
+  // two registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {

@@ -135,7 +135,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
       int64_t nr = nv * plan.lanes;
       double tiles =
           double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
-      // A cycle has two multiply-adds and two loads. A sum is available after four cycles.
+      // A core does two multiply-adds and two loads a cycle. A sum is available after four cycles.
       double step =
           double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;

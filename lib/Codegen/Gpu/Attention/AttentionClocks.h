@@ -44,17 +44,17 @@ FunctionWork workOfFunctions(AttentionGradOp op);
 
 /// Clocks of the forward kernel with wgmma.
 struct Sm90ForwardClocks {
-  StepClocks freeStep, maskedStep; ///< a block of keys
-  double tileClocks = 0;           ///< of a block of queries, without the steps
+  StepClocks freeStep, maskedStep; ///< clocks of the step for one block of keys
+  double tileClocks = 0;           ///< clocks of a block of queries, without its steps
 };
 Sm90ForwardClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
 /// Clocks of the kernel that computes dK, dV and perhaps the sums of dQ with wgmma.
 struct Sm90KeyClocks {
-  StepClocks freeStep, maskedStep; ///< a block of queries
-  double blockClocks = 0;          ///< of a block of keys, without the steps
-  double partClocks = 0;           ///< to add dK and dV to the sums of other parts
-  double addClocks = 0;            ///< to add dQ of one block of queries to the sums
+  StepClocks freeStep, maskedStep; ///< clocks of the step for one block of queries
+  double blockClocks = 0;          ///< clocks of a block of keys, without its steps
+  double partClocks = 0;           ///< clocks to add dK and dV to the sums of other parts
+  double addClocks = 0;            ///< clocks to add dQ of one block of queries to the sums
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);
 

@@ -55,7 +55,7 @@ tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t
 tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
                         int64_t heads, int64_t rows, int64_t cols);
 
-/// Stores the rows of a fragment that exist to a matrix, each row times its factor (1 if null).
+/// Stores those rows of a fragment that the matrix has, each row times its factor (1 if null).
 /// `numbers` are the row indices of this lane's rows in the matrix.
 void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
                ArrayRef<Value> factors, const tile::GlobalRows &to);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where contributions (fsdp.contribute) are summed depends on the arguments of the op's indices:
+// Where an fsdp.contribute is summed depends on the arguments that its indices depend on:
 //
 //   none, b, h       by each warp that has queries              one sum per warp
 //   q                along the row, by the same warps           one per head and query

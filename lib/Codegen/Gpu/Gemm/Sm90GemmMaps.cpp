@@ -25,7 +25,8 @@ static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }
 
-/// Returns a map with boxes of 64 contiguous elements of digit `first` by `rows` of `second`.
+/// Returns a map with boxes of 64 contiguous elements along digit `first` by `rows` elements along
+/// digit `second`.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, int first, int second,
                                                  int64_t rows) {

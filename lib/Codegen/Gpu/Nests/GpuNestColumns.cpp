@@ -61,8 +61,8 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   });
 }
 
-/// Combines the initial values with the results of the parts, combined in order. The results are
-/// stored as [parts, elements], or for row reductions as [elements, parts].
+/// Combines the results of the parts in order, then with the initial values. The results are stored
+/// as [parts, elements], or for row reductions as [elements, parts].
 void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
                            int64_t parts) {
   RankedTensorType type = segment.front().getType();
