@@ -20,7 +20,8 @@ namespace mlir::fsdp {
 
 /// Caches objects in files whose names hash everything that determines their contents: the build of
 /// the compiler and of LLVM, the target and the kernel. Ignores files that users other than this
-/// user and root can have written, because the code becomes part of artifacts. Thread-safe.
+/// user and root can have written, because the code becomes part of artifacts. The class is
+/// thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
@@ -31,9 +32,9 @@ public:
   /// below its size limit.
   ~KernelCache();
 
-  /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of its
-  /// lowering. Reads the object and `info` from the folder if it contains them. Otherwise calls
-  /// `compile` and stores the result. Replaces a damaged file.
+  /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of the kernel.
+  /// Reads the object and `info` from the folder if it contains them. Otherwise calls `compile` and
+  /// stores the result. Replaces a damaged file.
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 

@@ -89,7 +89,7 @@ public:
   /// Converts a scalar or vector to the floating-point element type `element`. Converts between
   /// bf16 and f16 through f32.
   Value convertFloat(Value value, Type element);
-  /// Clones the body of `op` on `inputs` (one per operand) and returns the values it yields. If
+  /// Clones the body of `op` on `inputs` (one per operand) and returns the yielded values. If
   /// `lanes` > 0, all values are vectors with `lanes` elements, otherwise scalars. `index` returns
   /// the value of linalg.index for a dimension.
   SmallVector<Value> inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,

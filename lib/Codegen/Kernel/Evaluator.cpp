@@ -297,7 +297,7 @@ Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before,
   return broadcast(after);
 }
 
-/// Returns a value of type index as an affine function of the loops, if it is one.
+/// Returns a value of type index as an affine function of the loops, or nothing if it is not one.
 std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> loops) {
   if (auto index = value.getDefiningOp<linalg::IndexOp>())
     return loops[index.getDim()];

@@ -50,7 +50,7 @@ Value combine(OpBuilder &b, Location loc, Operation *combiner, Value a, Value c)
 /// Returns true if `value`, in the body of `op`, depends on an output argument of the body.
 bool dependsOnOutput(linalg::GenericOp op, Value value);
 
-/// Returns the neutral element of the combination, or null if there is none.
+/// Returns the neutral element of `combiner`, or null if `combiner` has no neutral element.
 TypedAttr getIdentity(Operation *combiner, Type element);
 
 } // namespace mlir::fsdp

@@ -24,7 +24,7 @@ protected:
   explicit SegmentDriver(SmallVector<Step> steps) : steps(std::move(steps)) {}
   /// Builds all steps. Returns false if a step is refused.
   bool buildSegments();
-  /// Reserves `bytes` in the scratch that segments share. Returns their offset.
+  /// Reserves `bytes` bytes in the scratch that segments share. Returns the offset of these bytes.
   int64_t reserve(int64_t bytes);
 
   SmallVector<Step> steps;
@@ -36,7 +36,7 @@ private:
   bool buildSegment(ArrayRef<Step> segment);
   bool isReadLater(const Step &step, ArrayRef<Step> segment) const;
 
-  // Each of the following functions emits one segment, or returns false to refuse it.
+  // Each of the following functions emits one segment, or returns false if it refuses the segment.
   virtual bool buildScatter(const Step &step) = 0;
   virtual bool buildColumns(ArrayRef<Step> segment) = 0;
   virtual bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) = 0;

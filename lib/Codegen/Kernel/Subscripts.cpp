@@ -156,7 +156,7 @@ void Subscripts::accumulate(AffineExpr expr, int64_t factor, LinearForm &form) c
                form);
     return;
   }
-  // A dim with only one value is that constant.
+  // A dim whose range has one value becomes a constant.
   if (auto dim = dyn_cast<AffineDimExpr>(expr);
       dim && dims[dim.getPosition()].lo == dims[dim.getPosition()].hi) {
     form.constant += factor * dims[dim.getPosition()].lo;

@@ -198,7 +198,7 @@ Value Real::expm1(Value x) const {
   // Computes half of 2^n m + (2^n - 1), because 2^n itself may overflow.
   Value half = fma(s, m, sub(s, constant(0.5)));
   Value y = select(greater(x, top), exp(x), add(half, half));
-  // Returns x itself for 0 and -0, because y is 0 for both.
+  // Returns x for x = 0 and x = -0, because y is 0 for both.
   return select(equal(x, 0), x, y);
 }
 

@@ -120,7 +120,7 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
          i32 = withElement(from, rewriter.getI32Type());
     auto constant = [&](int64_t v) { return splatInt(rewriter, loc, i32, v); };
     Value bits = arith::BitcastOp::create(rewriter, loc, i32, op.getIn());
-    // Rounds to nearest even: adds 0x7fff, plus 1 if the lowest kept bit is set.
+    // Rounds the bits to nearest even: adds 0x7fff, plus 1 if the lowest kept bit is set.
     Value odd = arith::ShRUIOp::create(rewriter, loc, bits, constant(16));
     odd = arith::AndIOp::create(rewriter, loc, odd, constant(1));
     Value rounded = arith::AddIOp::create(rewriter, loc, bits, constant(0x7fff));

@@ -66,8 +66,8 @@ static TypedAttr widenConstant(TypedAttr attr) {
   return attr;
 }
 
-/// Converts between float types. 16-bit types and f64 are converted through f32, because there is
-/// no direct instruction, and not every libgcc has a function for the conversion.
+/// Converts between float types. Conversions between 16-bit types and f64 go through f32, because
+/// there is no direct instruction, and not every libgcc has a function for the conversion.
 static Value convertScalar(OpBuilder &b, Location loc, Value x, Type to) {
   unsigned from = x.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
   if (from == width)
@@ -239,7 +239,7 @@ static void storeResults(func::FuncOp kernel) {
   OpBuilder b(ret);
   SmallVector<Value> values;
   for (Value value : ret.getOperands()) {
-    // Save the value before any destination is written, because it may be in a destination.
+    // Saves the value before any destination is written, because the value may be in a destination.
     auto type = cast<RankedTensorType>(value.getType());
     values.push_back(
         bufferization::AllocTensorOp::create(b, ret.getLoc(), type, ValueRange(), value));

@@ -61,7 +61,7 @@ struct GpuKernel {
   int64_t scratchBytes = 0; ///< scratch in global memory: 256-byte aligned, uninitialised
 };
 
-/// Resource use of an entry as reported by ptxas, and instruction counts of its machine code.
+/// Resource use of an entry as reported by ptxas, and instruction counts of the machine code.
 struct EntryReport {
   std::string symbol;
   int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0,

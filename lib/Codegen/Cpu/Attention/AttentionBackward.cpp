@@ -261,8 +261,8 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale, lanes), minus);
   }
-  // Multiplies by log2(e) after the subtraction, because the rounding error of lse · log2(e) would
-  // affect a whole row.
+  // Multiplies by log2(e) after the subtraction of lse, because the rounding error of lse · log2(e)
+  // would affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
   // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if scores
   // are so large that rounding makes P wrong.

@@ -33,7 +33,7 @@ struct Plan {
   int64_t tileRows = 0;                 ///< rows of a tile in memory, rounded up to whole fragments
   int64_t rowBlocks = 0, colBlocks = 0;
   int64_t workerBytes = 0, sharedBytes = 0;
-  Part tileConfig; ///< configuration of the tile registers, reserved when a phase uses them
+  Part tileConfig; ///< configuration of the tile registers, reserved if a phase uses tile registers
 
   /// Return the number of steps along the head dimension of Q and K (dimSteps()), or of V
   /// (valueSteps()).
@@ -48,7 +48,7 @@ struct Plan {
   }
   /// Reserves `rows` rows of `stride` elements of `bytes` bytes in the worker's scratch.
   Part take(int64_t rows, int64_t stride, int64_t bytes);
-  /// Reserves `bytes` in the shared scratch. Returns their offset.
+  /// Reserves `bytes` bytes in the shared scratch. Returns the offset of the reserved bytes.
   int64_t takeShared(int64_t bytes);
 };
 

@@ -42,7 +42,8 @@ Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents exte
                                    pairs);
 }
 
-/// Rounds to bf16. If a step is a single value, extends the result to the wide type.
+/// Rounds the elements of `vector` to bf16. If a step is a single value, extends the result to the
+/// wide type.
 Value CpuTiles::toHalf(Value vector) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   auto half = VectorType::get({lanes}, getBF16Type());

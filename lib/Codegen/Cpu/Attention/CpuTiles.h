@@ -135,8 +135,8 @@ public:
   /// column (see the table at the top of this file).
   void packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                   int64_t cols);
-  /// Packs a matrix into steps along each row and stores them transposed: to(step, row). `rows` is
-  /// a multiple of numbers.lanes.
+  /// Packs a matrix into steps along each row and stores the steps transposed: to(step, row).
+  /// `rows` is a multiple of numbers.lanes.
   void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                       int64_t cols);
   /// Emits to(r, s) = from(s, r) for elements that are pairs. `to` has `rows` rows of `steps`

@@ -47,7 +47,7 @@ public:
   /// Packs one panel of `valid` rows.
   void packAlongK(Value valid);
   void packElements(Value valid);
-  /// Packs all panels of `count` rows.
+  /// Packs all panels of `count` rows that are contiguous in the source.
   void packAlongRows(Value count);
   /// Packs one panel of row tiles from a source with contiguous k, or with contiguous rows.
   void packRowTilesAlongK(Value valid);

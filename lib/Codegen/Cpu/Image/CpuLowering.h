@@ -17,7 +17,7 @@ void loadCpuDialects(MLIRContext &context);
 /// Lowers loops, vectors and memrefs in `module` to the LLVM dialect.
 LogicalResult lowerToLLVMDialect(ModuleOp module);
 /// Appends the conversions of control flow, vectors, memrefs and functions to the LLVM dialect.
-/// With `useLibm`, elementary functions become calls of the C library.
+/// If `useLibm` is true, elementary functions become calls of the C library.
 void addLLVMConversions(PassManager &pm, bool useLibm);
 
 using Object = SmallVector<char, 0>;

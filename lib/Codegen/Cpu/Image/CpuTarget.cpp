@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A CPU is reduced to its microarchitecture level, so that an image has few requirements and runs
-// on every CPU of that level:
+// An image is compiled for the microarchitecture level of a CPU, so that the image runs on every
+// CPU of that level:
 //
 //   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
 //   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The cache has one file per kernel, named by a hash of everything that determines its code:
+// The cache has one file per kernel, named by a hash of everything that determines the kernel's
+// code:
 //
 //     build ids of the compiler and its libraries ─┐
 //     triple, CPU, features, tuning of the target ─┼─ SHA-256 ─> llvmcache-4f1c…

@@ -32,7 +32,7 @@ using namespace mlir::fsdp;
 // Code for one vector of columns
 //===----------------------------------------------------------------------===//
 
-/// Stores a step's value at `indices` to its row buffer, its destinations or the shared scratch.
+/// Stores a step's value at `indices` to the row buffer, the destinations or the shared scratch.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();
@@ -165,8 +165,8 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
   return choose(false, nested) < flatCost ? nested : flat;
 }
 
-/// Emits the loops of `columns` from `level` inwards. `body` receives the indices of a column and
-/// the virtual lane of its first element.
+/// Emits the loops of `columns` from `level` inwards. `body` receives the indices of a vector of
+/// columns and the virtual lane of the first column.
 NestBuilder::Values NestBuilder::emitLoops(
     const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at,
     int64_t chunk, Values carried,
@@ -270,7 +270,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   for (const Step &step : group) {
     reduces |= step.isReduction();
     members.push_back(&step);
-    // A value that only steps of its row read is kept in a row buffer in the worker's scratch.
+    // A value that only steps of the same row read is kept in a row buffer in the worker's scratch.
     if (!scalars && !step.isReduction() && step.destinations.empty() &&
         !offsets.count(step.value)) {
       Type element = step.getType().getElementType();

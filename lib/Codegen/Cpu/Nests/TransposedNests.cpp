@@ -20,7 +20,7 @@
 //  2. A unit of work is a block of rows with all columns. Remaining rows or columns are computed
 //     with lanes along the result's dimension, by gathers.
 //
-// Maps whose inputs are contiguous along different dimensions are not covered.
+// Maps with inputs that are contiguous along different dimensions are not supported.
 //
 //===----------------------------------------------------------------------===//
 

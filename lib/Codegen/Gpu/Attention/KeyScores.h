@@ -59,8 +59,8 @@ public:
 
   /// Callback that returns lse or δ of a query, given its distance from the lane's first query.
   using Norm = function_ref<Value(int64_t)>;
-  /// Returns (f·P)ᵀ, then dSᵀ, then the updated sums `columns`, for a tile whose first query is
-  /// `firstRow`. `dp` is empty if dS is not needed.
+  /// Returns the registers of (f·P)ᵀ and of dSᵀ and the updated sums `columns`, for a tile whose
+  /// first query is `firstRow`. `dp` is empty if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
   /// The lane's sums of contributions to captured tensors by key: emptyColumns() returns initial

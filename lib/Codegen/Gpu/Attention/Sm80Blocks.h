@@ -16,7 +16,8 @@ struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// Returns the number of the block at position `turn` of all runs in order, or 0 without runs.
+/// Returns the number of the block at position `turn` of all runs in order, or 0 if there are no
+/// runs.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
 /// Emits begin, fullBegin, fullEnd and end of `range` for the rows or columns [first, last), as
 /// 32-bit block numbers.
@@ -43,7 +44,7 @@ public:
 
 private:
   GpuBuilder &b;
-  SmallVector<BlockRun> all, full; ///< one run per range
+  SmallVector<BlockRun> all, full; ///< visited blocks and unmasked blocks; one run per range
 };
 
 /// Returns the buffer that iteration `turn` uses of a tile with two buffers of `rows` rows.

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declarations that the roles of a block of threads share: the layout of tiles and barriers, and
-// the order of the blocks of queries.
+// Declares what the roles of a block of threads share: the layout of tiles and barriers, and the
+// order of the blocks of queries.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Number of bytes of the L2 cache that heads that are processed together may use.
+/// Size in bytes of the part of the L2 cache for heads that are processed together.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
 /// Number of heads of any length that are processed together if there is no mask. All blocks of
 /// keys of a head then read the same queries at about the same time, so that these heads take less

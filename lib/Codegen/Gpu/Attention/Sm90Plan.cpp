@@ -14,7 +14,7 @@
 //   24                  values of score functions, if there are any
 //   8                   elements of captured tensors, if one is read per key
 //
-// Shared memory holds Q, two buffers of K, two of V, barriers, and O if it fits.
+// Shared memory holds Q, two buffers of K, two buffers of V, barriers, and O if there is space.
 // test/Codegen/Gpu/Inputs/ptxas-sm90a.txt lists the registers that ptxas reports.
 //
 //===----------------------------------------------------------------------===//
@@ -58,7 +58,7 @@ static int64_t registersOfFunctions(AttentionOp op) {
   return (any ? 24 : 0) + (readsKeys ? 8 : 0);
 }
 
-/// Returns true if the configuration fits. Gives O its own memory if possible.
+/// Returns true if the configuration fits. If possible, O has its own memory.
 static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegisters,
                     const GpuTarget &target) {
   for (bool own : {true, false}) {

@@ -32,7 +32,7 @@ int64_t attention::normBlocks(const Sm80Problem &problem) {
          (normThreads / lanesOfQuery);
 }
 
-/// Returns Σ O·dO of a row. The eight lanes of the row compute it.
+/// Returns Σ O·dO of a row. The eight lanes of the row compute the sum together.
 static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   AttentionGradOp op = problem.op;
   int64_t cols = problem.shape.valueDim;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declarations that producer and consumers share: the layout of tiles and barriers, and the order
-// in which a block of threads visits blocks of queries and, for each of these, blocks of keys.
+// Declares what producer and consumers share: the layout of tiles and barriers, and the order in
+// which a block of threads visits blocks of queries and, for each block of queries, blocks of keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ struct Sm90Problem {
   SmallVector<TileRange> ranges;
   Sm90Places places;
 
-  /// Returns true if the mask can leave whole blocks of keys without masked elements.
+  /// Returns true if some blocks of keys may have no masked elements.
   bool leavesFree() const;
 };
 

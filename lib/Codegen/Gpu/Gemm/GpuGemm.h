@@ -22,7 +22,7 @@ struct GpuConfig {
   int64_t stages;
   int64_t blocksPerSm;     ///< number of blocks that must fit a multiprocessor
   bool warpgroups = false; ///< true: wgmma on tiles copied by tensor maps
-  int64_t cluster = 1;     ///< number of blocks per cluster; they share tiles of rhs
+  int64_t cluster = 1;     ///< number of blocks per cluster, which share tiles of rhs
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }
@@ -38,10 +38,10 @@ struct GpuSide {
   bool alongK = true;
   int64_t unit = 1;   ///< number of contiguous elements that one copy transfers
   bool async = false; ///< true if cp.async copies the side without conversion
-  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< tile and its offset in a stage
+  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< sizes, and offset in the stage
 };
 
-/// The plan of a contraction kernel. It contains all sizes that the kernel's code uses.
+/// The plan of a contraction kernel. The plan contains all sizes that the kernel's code uses.
 struct GpuPlan {
   Type element; ///< type of the factors in shared memory: bf16, f16 or f32
   GpuConfig config;
@@ -51,7 +51,7 @@ struct GpuPlan {
   int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: number of tiles over all digits of k
   int64_t multiprocessors = 1;
   int64_t splits = 1;    ///< number of parts of k, whose sums a second launch adds in order
-  int64_t storeCols = 1; ///< contiguous elements of a result row that one thread computes
+  int64_t storeCols = 1; ///< number of contiguous elements of a result row per thread
 
   /// Return tile sizes and numbers of tiles. The tiles of a cluster's blocks count as one tile.
   int64_t tileRows() const { return config.blockRows * config.cluster; }
@@ -93,8 +93,8 @@ FailureOr<GpuPlan> makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuT
                                std::string &reason);
 
 /// Returns the first row and column of tile `number` of the result. Tiles are ordered in groups of
-/// eight rows of tiles, column by column within a group. Blocks that run at the same time then
-/// share rows and columns in the L2 cache.
+/// eight rows of tiles, column by column within a group. Blocks that run at the same time then read
+/// the same rows and columns from the L2 cache.
 std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value number);
 
 /// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups or

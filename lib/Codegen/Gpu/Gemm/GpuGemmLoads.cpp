@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A tile is divided into units of 2 to 16 contiguous bytes. Thread t copies the units t, t +
-// threads, .. Only one term of a unit's source address depends on k. If a thread has few units,
-// their addresses stay in registers. Otherwise they are recomputed for each tile.
+// threads, .. Only one term of a unit's source address depends on k. If a thread has few units, the
+// addresses of the units stay in registers. Otherwise the addresses are recomputed for each tile.
 //
 // Units without conversion are copied by cp.async, which fills missing elements with zeros.
 // Units that need conversion, or are smaller than 4 bytes, are copied through registers.

@@ -41,7 +41,7 @@ public:
              const Operand &operand, Pointer binding)
       : b(b), problem(problem), plan(plan), side(side), operand(operand), binding(binding) {}
 
-  /// Selects the tile by its first row (or column) of the result and by the outer digits.
+  /// Selects the tile by the first row (or column) of the result and by the outer digits.
   void place(const Position &outer, Value first);
   /// Starts to copy tile `kBlock` of k to `target` with all threads.
   void fetch(Value target, Value kBlock);
@@ -76,7 +76,7 @@ private:
   Pointer binding;
   Position outer;
   Value first, common;
-  SmallVector<Unit> units; ///< the units of this thread, precomputed if there are few
+  SmallVector<Unit> units; ///< the units of this thread if there are few; otherwise empty
 };
 
 } // namespace mlir::fsdp::gemm

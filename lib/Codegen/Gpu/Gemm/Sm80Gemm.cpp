@@ -137,7 +137,7 @@ void Sm80Gemm::placeLanes() {
 }
 
 /// Loads single elements in the order of mma's left factor: rows k and k + 4 of column `col` and,
-/// if `both`, of column col + 8.
+/// if `both` is true, of column col + 8.
 static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane,
                                       int64_t col, int64_t k, bool both) {
   SmallVector<Value> words;

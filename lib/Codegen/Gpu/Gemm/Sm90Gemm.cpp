@@ -129,7 +129,7 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 //===----------------------------------------------------------------------===//
 
 /// Copies one side of the tile. Each of the `parts` blocks of a cluster copies 1/parts of the side
-/// to all of these blocks.
+/// to all blocks of the cluster.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
@@ -245,7 +245,7 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
       strip.exists = b.isLess(strip.col, b.i32(plan.rhs.size));
     SmallVector<Value> results = epilogue.compute(strip, sums.slice(i, 2));
     for (Value &result : results) {
-      // pack() rounds both results at once.
+      // pack() rounds two f32 results with one instruction.
       auto narrowed = result.getDefiningOp<arith::TruncFOp>();
       bool isPacked = narrowed && narrowed.getIn().getType().isF32() && !narrowed.getRoundingmode();
       result = isPacked ? narrowed.getIn() : b.convertFloat(result, b.getF32Type());

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A tensor map has a dimension for each digit that the tensor depends on. The first dimension is
-// the contiguous one, and the second is the other dimension of the tile. All further digits are
+// contiguous in memory; the second is the other dimension of the tile. All further digits are
 // constant within a tile. Therefore a tile's rows must not cross a border of their innermost digit.
 //
 //===----------------------------------------------------------------------===//

@@ -30,7 +30,7 @@ struct Contributed {
 
 /// Returns the captured float tensors in the order of the captures.
 SmallVector<CapturedFloat> collectCapturedFloats(AttentionGradOp op);
-/// Returns the contributions of score_grad whose gradients have uses, in order.
+/// Returns the contributions of score_grad whose gradients have uses, in the order of the ops.
 SmallVector<Contributed> collectContributions(AttentionGradOp op);
 
 } // namespace mlir::fsdp::attention

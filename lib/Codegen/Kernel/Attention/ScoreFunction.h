@@ -12,8 +12,8 @@
 //   column    b, h, k       once per column of a tile, stored in a buffer of the tile
 //   both      q and k, or the score: once per element
 //
-// Integers whose ranges fit are computed in 32 bits, so that a vector of indices has as many bits
-// as a vector of f32 scores.
+// Integers whose ranges fit 32 bits are computed in 32 bits, so that a vector of indices has as
+// many bits as a vector of f32 scores.
 //
 //===----------------------------------------------------------------------===//
 

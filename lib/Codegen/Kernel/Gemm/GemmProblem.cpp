@@ -323,7 +323,7 @@ LogicalResult Reader::readOp(Operation &op) {
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return readStores(ret);
   if (!computed)
-    // traceAccess() follows such an op from the ops that use its result.
+    // traceAccess() follows this op from the ops that use the op's result.
     return success();
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return readReshape(expand.getSrc(), expand.getResult(), expand.getReassociationIndices(),

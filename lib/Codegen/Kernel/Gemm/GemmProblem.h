@@ -35,7 +35,7 @@ struct Access {
   SmallVector<linalg::LinalgOp> maps; ///< unary ops, applied in order
 };
 
-/// An access with its strides per digit, in elements.
+/// An access, and the strides per digit of the accessed tensor, in elements.
 struct Operand {
   Access access;
   SmallVector<int64_t> strides;
@@ -93,7 +93,7 @@ FailureOr<Problem> analyse(func::FuncOp kernel);
 /// Follows the definition of a tensor to a kernel argument or a splat. Fails if the tensor has
 /// another source, or if strides cannot express the views.
 FailureOr<Access> traceAccess(Value value);
-/// Returns true if every op in the body is elementwise, so that it can be applied to vectors.
+/// Returns true if every op in the body is elementwise, so that the body can run on vectors.
 bool hasVectorBody(linalg::LinalgOp op);
 
 } // namespace mlir::fsdp::gemm
