@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. It reads
-// the right factor from shared memory, and the left one unless that is in registers.
+// A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. The
+// right factor is in shared memory, the left factor in shared memory or registers.
 //
-// Instructions of a warp for a step with E elements per thread; those of functions come on top:
+// Instructions of a warp for a step with E score elements per thread, without score functions:
 //
 //   forward    4.5 E    maximum, scale, exponential, sum, half a conversion
 //              O / 2    correction of O
@@ -17,12 +17,12 @@
 //              135      barriers, lse and δ, addresses, stores of dS
 //   both       one per product of 16 values of k
 //
-// test/Codegen/Gpu/issue-model.test compares their sums with ptxas.
+// test/Codegen/Gpu/issue-model.test compares the totals with the output of ptxas.
 //
-// Forward: products of one warpgroup run beside the exponentials of another. A step takes as long
-// as the busiest unit, or as the products and exponentials of one warpgroup one after the other.
-// Backward: all warpgroups meet at barriers between S, dP and the other products, so tensor cores
-// are idle while P and dS are computed.
+// Forward: products of one warpgroup overlap with the exponentials of another. The time of a step
+// is the larger of two times: that of the busiest unit, and the sum of the times of the products
+// and the exponentials of one warpgroup. Backward: all warpgroups meet at barriers between S, dP
+// and the other products, so tensor cores are idle while P and dS are computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ static constexpr double elementBytes = 2, sumBytes = 4, groupRows = Sm90Builder:
 
 static double toDouble(int64_t value) { return static_cast<double>(value); }
 
-/// Returns the clocks of a product of one warpgroup; `issue` is one per instruction.
+/// Returns the clocks of a product of one warpgroup, one instruction per 16 values of k.
 static GpuClocks productOf(double cols, double k, bool leftIsShared) {
   const GpuRates &rates = GpuRates::get("sm_90a");
   double bytes = (cols + (leftIsShared ? groupRows : 0)) * k * elementBytes;
@@ -65,7 +65,7 @@ Sm90ForwardClocks attention::clocksOf(const Sm90Config &config, const Shape &sha
   GpuClocks products = productOf(cols, dim, true);
   products += productOf(valueDim, cols, false);
   auto step = [&](ElementWork functions) {
-    // One warp of each warpgroup per scheduler.
+    // A scheduler issues the instructions of one warp of each warpgroup.
     GpuClocks softmax{0, elements * (perElement + functions.issue) + valueDim / 2 + perStep,
                       groupRows * cols * (1 + functions.special) / rates.special, 0};
     StepClocks step;
@@ -82,7 +82,7 @@ Sm90ForwardClocks attention::clocksOf(const Sm90Config &config, const Shape &sha
   ElementWork masked = work.score;
   masked += work.mask;
   clocks.maskedStep = step(masked);
-  // The first scores and the last sums have nothing to overlap with.
+  // The first product of scores and the last sums do not overlap with other work.
   clocks.tileClocks = clocks.freeStep.clocks + groupRows * valueDim / groupThreads * 2;
   return clocks;
 }
@@ -114,7 +114,7 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
     step.units += scores * tiles;
     step.units += exponentials * tiles;
     step.units = step.units * groups;
-    // What one unit does while others wait, tile by tile.
+    // Time of the products and of the exponentials of a tile, which do not overlap.
     double alone = (scores * groups).longest() + (exponentials * groups).longest();
     step.clocks = alone * tiles + (gradients * groups).longest();
     moveShared(step.units, queries * (dim + valueDim) * elementBytes);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Models the steps of the attention kernels, for the choice of their order and for reports.
+// Models the time of steps of the attention kernels, to choose the order of blocks and for reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,14 @@
 
 namespace mlir::fsdp::attention {
 
-/// A step of a block of threads: a block of the other side.
+/// Clocks of a step: a block of threads that owns queries processes one block of keys, or a block
+/// of threads that owns keys processes one block of queries.
 struct StepClocks {
   GpuClocks units;
-  double clocks = 0; ///< duration of the step, with what does not overlap
+  double clocks = 0; ///< duration of the step, including work that does not overlap
 };
 
-/// Instructions, and results of special functions, for an element of the score matrix.
+/// Number of instructions, and number of special-function results, per score element.
 struct ElementWork {
   double issue = 0, special = 0;
   ElementWork &operator+=(const ElementWork &other) {
@@ -33,27 +34,27 @@ struct ElementWork {
     return *this;
   }
 };
-/// Returns the work of the functions of an attention op or its gradient. `mask` is for elements
-/// that may be masked; `score` for all.
+/// Work of the score functions of an attention op or its gradient: `score` for each element, and
+/// `mask` in addition for each element of a block that may contain masked elements.
 struct FunctionWork {
   ElementWork score, mask;
 };
 FunctionWork workOfFunctions(AttentionOp op);
 FunctionWork workOfFunctions(AttentionGradOp op);
 
-/// A launch of the forward pass with wgmma.
+/// Clocks of the forward kernel with wgmma.
 struct Sm90ForwardClocks {
-  StepClocks freeStep, maskedStep; ///< a block of keys
-  double tileClocks = 0;           ///< of a block of queries, beside its blocks of keys
+  StepClocks freeStep, maskedStep; ///< clocks of the step for one block of keys
+  double tileClocks = 0;           ///< clocks of a block of queries, without its steps
 };
 Sm90ForwardClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
-/// A launch of dK, dV and perhaps dQ with wgmma.
+/// Clocks of the kernel that computes dK, dV and perhaps the sums of dQ with wgmma.
 struct Sm90KeyClocks {
-  StepClocks freeStep, maskedStep; ///< a block of queries
-  double blockClocks = 0;          ///< of a block of keys, beside its blocks of queries
-  double partClocks = 0;           ///< to add dK and dV to those of other parts
-  double addClocks = 0;            ///< to add a part of dQ
+  StepClocks freeStep, maskedStep; ///< clocks of the step for one block of queries
+  double blockClocks = 0;          ///< clocks of a block of keys, without its steps
+  double partClocks = 0;           ///< clocks to add dK and dV to the sums of other parts
+  double addClocks = 0;            ///< clocks to add dQ of one block of queries to the sums
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);
 

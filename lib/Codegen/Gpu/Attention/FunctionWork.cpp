@@ -21,7 +21,7 @@ using namespace mlir::fsdp::attention;
 /// Returns the numbers of instructions and of special-function results of an operation.
 static ElementWork workOf(Operation &op) {
   if (isa<FSDPDialect>(op.getDialect())) {
-    // Philox with ten rounds gives four words, of which an element uses one (RandomElementOp).
+    // RandomElementOp computes Philox with ten rounds, of whose four words an element uses one.
     constexpr double philox = 60;
     return {op.hasTrait<OpTrait::IsTerminator>() ? 0.0 : philox, 0};
   }

@@ -13,12 +13,13 @@
 
 namespace mlir::fsdp::attention {
 
-/// Attribute of a kernel that selects its order, for tuning and tests. Forward: "sections:4" (4
-/// heads together) or "pairs". Backward: "single" or "pairs", optionally with the number of heads
-/// or pairs together and of parts of the query heads, as in "pairs:2/4".
+/// Attribute of a kernel that selects the order of blocks, for tuning and tests. Forward:
+/// "sections:4" (4 heads together) or "pairs". Backward: "single" or "pairs", optionally with the
+/// number of heads or pairs that are processed together, and the number of parts of the query
+/// heads, as in "pairs:2/4".
 inline constexpr StringLiteral attentionOrderAttr = "fsdp.attention_order";
 
-/// Returns the order of the blocks of queries that ends first on the chip, or the order that the
+/// Returns the order of the blocks of queries that is fastest in the model, or the order that the
 /// kernel's attribute selects. Emits an error if the attribute's order is not possible.
 FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, const Shape &shape,
                                       const GpuTarget &target);
@@ -26,7 +27,7 @@ FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, 
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 
-/// Returns the work of the kernel of dK and dV in the model that chooses its order.
+/// Returns the work of the kernel of dK and dV, with which the model chooses the kernel's order.
 KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape);
 /// Returns the clocks of the tiles of a head, indexed by row block.
 SmallVector<double> clocksOfTiles(AttentionOp op, const Sm90Config &config, const Shape &shape);

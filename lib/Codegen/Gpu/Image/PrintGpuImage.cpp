@@ -39,7 +39,7 @@ void fsdp::printLaunches(const GpuImage &image, llvm::raw_ostream &os) {
   }
 }
 
-/// Number of warp schedulers per multiprocessor. Each one issues one instruction per cycle.
+/// Number of warp schedulers per multiprocessor. Each scheduler issues one instruction per cycle.
 static constexpr int64_t schedulers = 4;
 
 void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {

@@ -13,9 +13,9 @@
 //                                 before sm_90 in bytes, bits 32 .. 81; from sm_90 on in words
 //                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
 //
-// A loop extends from the target of a backward branch to that branch. A loop is ignored if its
-// target is inside a loop that ends before the branch: the branch then belongs to the retry of a
-// wait, whose code is at the end. The main loop is the innermost loop with the most matrix
+// A loop extends from the target of a backward branch to that branch. A loop is ignored if the
+// branch's target is inside a loop that ends before the branch: such a branch retries a wait, and
+// its code is at the end of the entry. The main loop is the innermost loop with the most matrix
 // instructions and, among equals, with the fewest instructions.
 //
 //===----------------------------------------------------------------------===//
@@ -31,8 +31,8 @@ using namespace mlir::fsdp;
 
 static constexpr size_t instructionBytes = 16;
 static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947;
-/// Cycles of one scheduler's tensor core: for m16n8k16 on sm_80, and for 16 rows, 8 columns and k =
-/// 16 on sm_90.
+/// Cycles that a product of 16 rows, 8 columns and k = 16 occupies the tensor core of one
+/// scheduler, on sm_80 (m16n8k16) and on sm_90.
 static constexpr int64_t cyclesOfMma = 8, cyclesOfGroupCols = 4;
 
 namespace {
