@@ -45,8 +45,8 @@ def attempt(sent):
     step, waited = measure("plain.fsdp")
     compute = (step - waited) / 1e3
     links = sent / (PART * compute)
-    # Initial estimates of kernels. They are scaled below so that their sum is the measured compute
-    # time.
+    # Initial rates of the device. The loop below scales them until the estimated compute time of a
+    # step equals the measured time.
     device = {"f32_multiply_adds_per_second": 1e11, "bf16_multiply_adds_per_second": 2e11, "bytes_per_second": 1.5e10, "launch_seconds": 1e-6}
     cluster = {"name": "here", "device": device, "links": [{"name": "slow", "bytes_per_second": links, "seconds": 1e-5}]}
     for correction in range(2):

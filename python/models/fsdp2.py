@@ -36,7 +36,7 @@ MODELS = ("GPT2", "Llama")
 
 
 def rate(step: int) -> float:
-    """Returns the learning rate of a step, from 1."""
+    """Returns the learning rate of step `step`. The first step is 1."""
     return RATE * min(1.0, step / WARMUP)
 
 

@@ -61,8 +61,8 @@ public:
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;
-  /// Returns the highest end offset, aligned, of the states, the inputs, and all ranges that the
-  /// programs run so far use.
+  /// Returns the highest aligned end offset of the states, the inputs, and all ranges that are used
+  /// by the programs that have run.
   uint64_t peakBytes() const { return alignedEnd(layout, peak); }
   /// Returns the numbers of bytes that the first rank here has exchanged, by type of collective.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }

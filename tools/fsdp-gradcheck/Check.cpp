@@ -72,8 +72,8 @@ private:
 } // namespace
 
 double gradcheck::boundFor(unsigned precision, unsigned numOps, double tolerance) {
-  // 16-bit types round results of f32 arithmetic once. In f32 the roundings of all ops accumulate
-  // randomly.
+  // A value of a 16-bit type is computed in f32 and rounded once to 16 bits. In f32, the rounding
+  // errors of all ops add up like a random walk.
   double roundings = precision < 24 ? 8 : 8 * std::max(1.0, std::sqrt(numOps));
   return std::max(tolerance, roundings * std::ldexp(1.0, -static_cast<int>(precision)));
 }
