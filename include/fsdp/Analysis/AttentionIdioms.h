@@ -16,8 +16,8 @@ namespace mlir::fsdp {
 /// of AttentionTiles.h.
 std::string nameMask(AttentionOp op);
 
-/// Returns the names of the steps of score_mod in the order in which they are applied, such as
-/// "softcap 30, ALiBi". Returns an empty string if there are no steps.
+/// Returns the names of the operations of score_mod on the score, in the order of their
+/// application, such as "softcap 30, ALiBi". Returns an empty string if score_mod keeps the score.
 std::string nameScore(AttentionOp op);
 
 } // namespace mlir::fsdp

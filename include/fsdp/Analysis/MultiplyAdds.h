@@ -11,14 +11,15 @@
 
 namespace mlir::fsdp {
 
-/// Multiply-adds of the contractions and attention ops in a kernel. `bf16` counts products of two
-/// bf16 values. `wide` counts all other products; an f64 product counts as two.
+/// Number of multiply-adds of the contractions and attention ops in a kernel. `bf16` is the number
+/// with two bf16 factors. `wide` is the number of all others, where each f64 product counts as two.
 struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };
 MultiplyAdds countMultiplyAdds(Operation *kernel);
 
-/// Returns the bytes that a kernel reads and writes. A binding updated in place counts twice.
+/// Returns the bytes that a kernel reads and writes. A binding that is updated in place counts as
+/// both read and written.
 uint64_t countMovedBytes(func::FuncOp kernel);
 
 } // namespace mlir::fsdp

@@ -26,7 +26,8 @@
 #include "fsdp/IR/FSDPEnums.h.inc"
 
 namespace mlir::fsdp {
-/// Side-effect resource of all asynchronous collectives, which keeps their order.
+/// Side-effect resource of all asynchronous collectives. It prevents transformations from
+/// reordering them.
 struct FabricResource : SideEffects::Resource::Base<FabricResource> {
   StringRef getName() final { return "Fabric"; }
 };

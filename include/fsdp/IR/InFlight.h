@@ -22,14 +22,14 @@
 
 namespace mlir::fsdp {
 
-/// Attributes of a copy: its channel (0 if it is synchronous), and its id, unique in the program.
+/// Attributes of an asynchronous copy: its channel, and its id, which is unique in the program.
 inline constexpr StringLiteral copyChannelAttr = "fsdp.channel", copyIdAttr = "fsdp.id";
 
 /// Returns the channel of a collective or a copy; 0 if the command is synchronous.
 int64_t getChannel(Operation *command);
 /// Returns the id of an asynchronous collective or copy; nothing if the command is synchronous.
 std::optional<int64_t> getInFlightId(Operation *command);
-/// Makes a copy asynchronous, on `channel`, with the id `id`.
+/// Makes a copy asynchronous: sets its channel and its id.
 void setInFlight(CopyOp copy, int64_t id, int64_t channel);
 
 } // namespace mlir::fsdp
