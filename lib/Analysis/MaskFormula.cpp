@@ -10,9 +10,8 @@
 //
 // 1. Integers become trees (TileExpr.h) over q, k, b, h. Trees represent sums, products with
 //    constants, divisions and remainders by constants, minima, maxima and selects. Other results,
-//    and results that may wrap, become leaves: a scalar if the value depends on neither q nor k,
-//    else an opaque value of which only the range is known. Trees therefore compute in unbounded
-//    integers.
+//    and results that may wrap, become leaves. A leaf is a scalar if its value depends on neither q
+//    nor k, else opaque: only its range is known.
 // 2. Comparisons become `a - b >= 0`. If an operand may be negative, an unsigned comparison becomes
 //    two conditions.
 // 3. A condition on a minimum becomes a conjunction: min(x, y) + c >= 0 is x + c >= 0 and y + c >=
@@ -295,8 +294,8 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow a 64-bit scalar only as one operand, with a small other operand: if the scalar exceeds
-  // ±far, it alone determines the sign of the difference, so clamping it is correct.
+  // Allow a 64-bit scalar only if the other operand is small. A scalar beyond ±far, which is
+  // clamped, then alone determines the sign of the difference.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));

@@ -144,9 +144,9 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   return end;
 }
 
-/// Finds the commands that move with the wait of a reduction or of a copy to the host (epilogues):
-/// launches that depend on the transfer, and copies that depend on such a launch. They depend on no
-/// other transfer, and on no fixed command after the last one on which their transfer depends.
+/// Finds epilogues: launches that depend on a reduction or on a copy to the host, and copies that
+/// depend on such a launch. An epilogue depends on no other transfer, and on no fixed command after
+/// the last one on which its transfer depends.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||

@@ -9,8 +9,8 @@
 //
 //   end - begin - 1   ->   [0, ..]     although begin and end alone are unbounded
 //
-// To prove a >= b, the range of a - b is computed, and a - b is split at minima and maxima: min(x,
-// y) + c >= 0 if x + c >= 0 and y + c >= 0.
+// isAtLeast(a, b) reads the range of a - b and splits minima and maxima: min(x, y) + c >= 0 if x +
+// c >= 0 and y + c >= 0.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,10 +7,11 @@
 // Checks the contract (docs/explanation/pipeline.md, section 3) of each program with gradients:
 //
 // 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
-//    the arguments. A gradient is computed by fsdp.reduce_scatter avg or, for a table that is only
-//    looked up, by fsdp.reduce_rows avg. The gradients of looked-up rows of other units follow.
-// 2. If a unit is gathered again, the backward reads no value that the forward derived from the
-//    unit's parameters alone.
+//    the arguments. The gradient of a unit is computed by fsdp.reduce_scatter avg or, if the unit
+//    is only read by lookups, by fsdp.reduce_rows avg. If a unit has both, the results of
+//    fsdp.reduce_rows follow after the gradients of all units.
+// 2. If a unit is gathered again, the backward reads no value that the forward computed from
+//    parameters of the unit alone.
 // 3. No elementwise addition adds a tensor of zeros.
 //
 //===----------------------------------------------------------------------===//
@@ -34,7 +35,8 @@ static UnitOp lookUpUnit(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<UnitOp>(from, name);
 }
 
-/// Returns true if `value` is the average over the ranks of the gradients of unit `name`.
+/// Returns true if a reduction of gradients of unit `name` computes `value` as an average over
+/// ranks.
 static bool isMeanOf(FlatSymbolRefAttr name, Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return rows.getUnitAttr() == name && rows.getReduction() == ReductionKind::avg;
@@ -66,7 +68,7 @@ static LogicalResult verifyResults(func::FuncOp func) {
   }
   for (; next < func.getNumResults(); ++next) {
     if (!func.getResultAttr(next, FSDPDialect::rowsAttr))
-      // The result is the gradient of a parameter without a unit, or the check of a lookup.
+      // The result is the gradient of a parameter outside all units, or the check of a lookup.
       continue;
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(next, FSDPDialect::rowsAttr);
     auto rows = terminator->getOperand(next).getDefiningOp<ReduceRowsOp>();
@@ -79,7 +81,8 @@ static LogicalResult verifyResults(func::FuncOp func) {
   return success();
 }
 
-/// Returns the unit of a parameter-derived value if that unit is gathered again, else null.
+/// Returns a unit that is gathered again and from whose parameters `v` was computed; null if there
+/// is none.
 static UnitOp findResharded(Value v) {
   if (auto unshard = v.getDefiningOp<UnshardOp>()) {
     UnitOp unit = lookUpUnit(unshard, unshard.getUnitAttr());
