@@ -9,8 +9,8 @@
 //
 //   end - begin - 1   ->   [0, ..]     although begin and end alone are unbounded
 //
-// isAtLeast(a, b) reads the range of a - b and splits minima and maxima: min(x, y) + c >= 0 if x +
-// c >= 0 and y + c >= 0.
+// isAtLeast(a, b) uses the range of a - b. It splits minima and maxima: min(x, y) + c >= 0 if x + c
+// >= 0 and y + c >= 0.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,8 +19,8 @@
 // 4. When the walk reaches the unshard of a unit, the cotangents of its parameters are complete.
 //    Emit one reduce_scatter after the last op that computes one of these cotangents. Emit one
 //    reduce_rows per lookup of rows in a sharded table.
-// 5. Return the gradient of each unit. If a unit has gradients from both reduce_scatter and
-//    reduce_rows, return those from reduce_rows after the gradients of all units.
+// 5. Return one gradient per unit: that of reduce_scatter or, without one, of the first
+//    reduce_rows. Then return the results of all other reduce_rows.
 // 6. Erase dead ops. Replace each fsdp.stop_gradient by its input.
 //
 // O(ops).

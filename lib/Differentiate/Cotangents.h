@@ -26,7 +26,7 @@ public:
   bool isActive(Value v) const { return active.contains(v); }
 
   /// Returns the element type of the cotangent of `v`: working precision for parameters and their
-  /// views, because these cotangents are sums of many small terms, else the element type of `v`.
+  /// views, because these cotangents sum many small terms, else that of `v`.
   Type getElementType(Value v) const;
   Type getType(Value v) const { return withElementType(v.getType(), getElementType(v)); }
 

@@ -8,8 +8,8 @@
 //
 // 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
 //    the arguments. The gradient of a unit is computed by fsdp.reduce_scatter avg or, if the unit
-//    is only read by lookups, by fsdp.reduce_rows avg. If a unit has both, the results of
-//    fsdp.reduce_rows follow after the gradients of all units.
+//    is only read by lookups, by fsdp.reduce_rows avg. The results of all other fsdp.reduce_rows
+//    follow.
 // 2. If a unit is gathered again, the backward reads no value that the forward computed from
 //    parameters of the unit alone.
 // 3. No elementwise addition adds a tensor of zeros.

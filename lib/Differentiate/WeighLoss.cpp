@@ -8,8 +8,8 @@
 //   after    f(params, batch, %w {fsdp.loss_weight}) -> %w * %loss
 //
 // 1. Walk from the loss through scalar ops to the cross_entropy ops, each of which computes a mean.
-//    The loss must have the form c + Σ c_i · cross_entropy(.., targets), where all cross_entropy
-//    ops have the same targets, and c and c_i do not depend on the batch. The loss of a whole batch
+//    The loss must have the form c + Σ c_i · cross_entropy(.., targets). All cross_entropy ops must
+//    have the same targets, and c and c_i must not depend on the batch. The loss of a whole batch
 //    is then the mean of the losses of its micro-batches, weighted by their numbers of counted
 //    targets.
 // 2. If the loss has another form, emit an error at the op that causes this.

@@ -37,7 +37,7 @@ private:
   LogicalResult checkNames();
 
   func::FuncOp func;
-  llvm::DenseMap<unsigned, StringRef> marked; ///< by argument number: option that names it
+  llvm::DenseMap<unsigned, StringRef> marked; ///< option that names an argument, by argument number
 };
 } // namespace
 
