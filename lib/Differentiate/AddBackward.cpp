@@ -4,16 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Applies reverse-mode differentiation to one block. The result is a block with the forward
-// followed by the backward:
+// Applies reverse-mode differentiation to one block. The result is the forward, then the backward:
 //
 //   before   %w = unshard %s @u;  %y = f(%x, %w);  %loss = g(%y)
 //   after    ...; ȳ = g'(%y, 1);  w̄ = f'(%x, ȳ);  s̄ = reduce_scatter @u avg (w̄)
 //            return %loss, s̄
 //
 // 1. Copy the forward of the program "step" to a function @eval.
-// 2. Mark as active the float values that depend on trainable parameters through float values only
-//    (Cotangents).
+// 2. Mark float values that depend on trainable parameters through float values (Cotangents).
 // 3. Set the cotangent of the loss to 1, or to a new argument, the loss scale. Walk the ops from
 //    last to first. For each op, add to the cotangents of its operands (Adjoints.h).
 // 4. When the walk reaches the unshard of a unit, the cotangents of its parameters are complete.
@@ -57,8 +55,7 @@ public:
       : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b),
         reduceType(reduceType), predivide(predivide) {}
 
-  /// Returns true if a gathered parameter or a reduced gradient is f16, so that gradients may
-  /// overflow.
+  /// Returns true if a parameter or a reduced gradient is f16, so that gradients may overflow.
   bool usesHalf();
   LogicalResult run(bool scaled);
 
@@ -114,8 +111,7 @@ LogicalResult Backward::checkSignature() {
   return success();
 }
 
-/// Checks that the shard operand of each unshard is an argument whose attribute names the unit of
-/// the unshard.
+/// Checks that the shard of each unshard is an argument whose attribute names the same unit.
 LogicalResult Backward::checkUnits() {
   for (BlockArgument argument : block.getArguments())
     if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(),

@@ -21,8 +21,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Clones the ops of `slice` into the block of `sweep`. Omits cf.assert, because the forward
-/// already checks the condition.
+/// Clones the ops of `slice` into the block of `sweep`, except cf.assert, which the forward
+/// executes.
 void StructuredAdjoint::clonePrimal(Sweep &sweep) {
   for (const Input &in : inputs) {
     Value argument = sweep.block.addArgument(getElementTypeOrSelf(in.source), loc);
@@ -99,8 +99,7 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// If no map has a result that is a given loop alone, adds an empty tensor that defines the extent
-/// of this loop.
+/// Adds an empty tensor that defines the extents of all loops that are no result of a map.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

@@ -12,9 +12,8 @@
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
 // The pass clones a forward value that the backward reads if both conditions hold:
-//  (a) The value is computed by a slice, a concatenation, fsdp.random, or a map of at most
-//      `max-ops` scalar ops. The math functions of the map are at most square roots, absf, fma and
-//      copysign.
+//  (a) The op of the value is a slice, a concatenation, fsdp.random, or a map of at most `max-ops`
+//      scalar ops. The only math functions in the map are square roots, absf, fma and copysign.
 //  (b) The operands that would be saved only for the clone have at most 1/8 of the bytes of the
 //      value. Parameters, arguments, constants and values that are saved anyway do not count.
 //
@@ -22,8 +21,7 @@
 // visits the values from last to first. The operands of a clone remain saved, so a clone never
 // reads another clone. O(ops).
 //
-// Values that are costly to recompute are the task of lib/Plan, because their choice requires the
-// packed arena.
+// lib/Plan recomputes costly values, because their choice requires the packed arena.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,8 +12,7 @@
 // both factors of each product have one type, such as bf16. The products accumulate in f32. If the
 // previous cotangent of the input is f32, they accumulate into it (beta = 1).
 //
-// A product that reduces no loop (an outer product) is no contraction. StructuredAdjoint.cpp builds
-// a map for such a product.
+// For a product that reduces no loop (an outer product), StructuredAdjoint.cpp builds a map.
 //
 //===----------------------------------------------------------------------===//
 

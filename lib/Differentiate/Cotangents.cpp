@@ -9,8 +9,7 @@
 //   %q, %k, %v = slices of %qkv     qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
 //
 // 1. Partition the slices into layers of pairwise disjoint slices.
-// 2. For each layer, insert its slices into an empty tensor if they cover the tensor, else into
-//    zeros.
+// 2. For each layer, insert its slices into an empty tensor if they cover it, else into zeros.
 // 3. Add the layers.                                       O(slices²) per value
 //
 //===----------------------------------------------------------------------===//

@@ -15,12 +15,10 @@ namespace mlir::fsdp {
 
 inline bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v)); }
 
-/// Returns the working precision for gradients of a value of type `type`: f32 for narrower floats,
-/// else `type`.
+/// Returns the working precision for gradients of `type`: f32 for narrower floats, else `type`.
 Type getWorkingType(Type type);
 
-/// Returns `type` with the element type replaced by `element`. If `type` is a scalar type, returns
-/// `element`.
+/// Returns `type` with the element type `element`. For a scalar type, returns `element`.
 Type withElementType(Type type, Type element);
 
 /// Converts the scalar `v` to the float type `to`, by extf and truncf.
@@ -43,8 +41,7 @@ Value buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> i
 Value buildZeros(OpBuilder &b, Location loc, Type type);
 
 /// Returns the iterator type of each loop: parallel if a result of `outMap` is the loop alone, else
-/// reduction. A result d0 + d1 makes no loop parallel, because several iterations then write one
-/// element.
+/// reduction. A result d0 + d1 makes no loop parallel: several iterations write one element.
 SmallVector<utils::IteratorType> inferIterators(AffineMap outMap);
 
 } // namespace mlir::fsdp

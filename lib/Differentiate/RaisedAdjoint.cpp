@@ -56,8 +56,7 @@ static LogicalResult differentiate(GatherRowsOp op, Cotangents &c) {
   return success();
 }
 
-/// Adds lsē · softmax(x) to the cotangent of the logits x, if the model also uses the log-sum-exp
-/// lse.
+/// Adds lsē · softmax(x) to the cotangent of the logits x, if the model uses the log-sum-exp.
 static void differentiateLse(CrossEntropyOp op, Cotangents &c) {
   Value g = c.get(op.getLse());
   if (!g)
@@ -91,8 +90,7 @@ static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
 }
 
 /// Derives score_grad from score_mod: clones the ops of score_mod, then appends their reverse
-/// sweep. If score_mod reads an element of a captured tensor, an fsdp.contribute adds to the
-/// gradient of the element.
+/// sweep. An fsdp.contribute adds to the gradient of an element that score_mod reads.
 static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
   Block &from = scoreMod.front();
   Block &to = scoreGrad.emplaceBlock();

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // An adjoint cannot read the intermediate values of the accumulator `out` of a reduction. The
-// yielded value is therefore split into terms that do not depend on `out`, and the reverse sweep
-// begins at these terms.
+// yielded value is therefore split into terms without `out`, at which the reverse sweep begins.
 //
 //   yield addf(x, subf(out, mulf(x, x)))    Sum:  + x, - x·x
 //   yield maximumf(x, out)                  Extreme: x

@@ -28,8 +28,7 @@ struct ResultForm {
   SmallVector<Term> terms; ///< for Sum and Extreme, they do not depend on `out`
 };
 
-/// Classifies result `index`. Fails with a diagnostic if the result is neither Map nor Sum nor
-/// Extreme.
+/// Classifies result `index`. Fails with a diagnostic if it is neither Map nor Sum nor Extreme.
 FailureOr<ResultForm> classifyResult(linalg::GenericOp op, unsigned index);
 
 } // namespace mlir::fsdp

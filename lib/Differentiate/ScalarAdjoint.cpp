@@ -25,8 +25,7 @@ using namespace mlir::fsdp;
 using Predicate = arith::CmpFPredicate;
 
 namespace {
-/// The op that a rule differentiates, the cotangent `g` of its result, and functions to emit
-/// arithmetic.
+/// The op that a rule differentiates, the cotangent `g` of its result, and arithmetic.
 struct Site {
   OpBuilder &b;
   Location loc;
@@ -66,8 +65,7 @@ static Rule rule(arith::DivFOp, Site s, unsigned i) {
 }
 static Rule rule(arith::NegFOp, Site s, unsigned) { return s.neg(s.g); }
 static Rule rule(math::FmaOp, Site s, unsigned i) { return i == 2 ? s.g : s.mul(s.g, s.x(1 - i)); }
-// All gradients have working precision, so those of a float conversion's result and operand are
-// equal.
+// All gradients have working precision, so those of the result and the operand are equal.
 static Rule rule(arith::ExtFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::TruncFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::SelectOp op, Site s, unsigned i) {
@@ -177,8 +175,7 @@ static Rule rule(math::ClampFOp op, Site s, unsigned i) { // value, min, max
   return s.select(s.compare(Predicate::OGE, s.x(0), low), below, zero);
 }
 
-/// Returns the value of a scalar constant, possibly behind float conversions; nothing if `v` is no
-/// constant.
+/// Returns the value of a scalar constant, or of float conversions of a constant.
 static std::optional<double> getConstant(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::TruncFOp, arith::ExtFOp>(def))

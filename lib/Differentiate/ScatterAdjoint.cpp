@@ -11,8 +11,7 @@
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-// 1. The trailing indices that are loops over the whole extent of their dimension (e above) are
-//    columns.
+// 1. Columns are trailing indices that are loops over the whole extent of a dimension (e above).
 // 2. One generic computes the updates by a reverse sweep of the body; its first loops are those of
 //    the rows. Another generic computes the row numbers: the linearised leading indices.
 // 3. w̄ is reshaped to [rows, columns]. If step 1 finds no column, columns = 1.
@@ -46,9 +45,8 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
     cotangents.add(v, previous);
 }
 
-/// Returns, for each element of `ids`, the position of the first equal element. Computes the
-/// minimum of positions in floats, for which kernels exist. The float type represents every
-/// position exactly.
+/// Returns, for each element of `ids`, the position of the first equal element. Computes minima of
+/// positions as floats, for which kernels exist; these floats are exact.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());
   double count = type.getDimSize(0);
@@ -109,8 +107,7 @@ bool StructuredAdjoint::isConstantOver(ValueRange values, unsigned loop) {
   });
 }
 
-/// Returns the number of trailing indices that are distinct loops over the whole extent of their
-/// dimension.
+/// Returns the number of trailing indices that are distinct loops over a whole dimension.
 unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -127,8 +124,7 @@ unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   return columns;
 }
 
-/// Builds the row numbers, the linearised leading indices, as a tensor of i64 with one dimension
-/// per row loop.
+/// Builds the row numbers (linearised leading indices): an i64 tensor over the row loops.
 Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops,
                                      unsigned numRowIndices) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;

@@ -172,8 +172,7 @@ static bool reachesOnce(AffineMap map, Type type) {
   return map.dropZeroResults().isPermutation();
 }
 
-/// If x̄ equals ȳ, as for residual additions, adds ȳ to the cotangent of `operand` and returns
-/// true.
+/// If x̄ equals ȳ (residual additions), adds ȳ to the cotangent of `operand`; returns true.
 bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient) {
   while (auto extended = gradient.getDefiningOp<arith::ExtFOp>())
     gradient = extended.getIn();

@@ -10,8 +10,7 @@
 //   concat, pad   → slices of ȳ
 //   extract, insert, from_elements, splat, and scalar ops between them   → scalar cotangents
 //
-// The cotangent of an extracted scalar is added to the tensor's cotangent as a slice of one
-// element.
+// The cotangent of an extracted scalar is added to that of the tensor as a slice.
 //
 //===----------------------------------------------------------------------===//
 

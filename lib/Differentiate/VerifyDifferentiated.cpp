@@ -7,11 +7,10 @@
 // Checks the contract (docs/explanation/pipeline.md, section 3) of each program with gradients:
 //
 // 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
-//    the arguments. The gradient of a unit is computed by fsdp.reduce_scatter avg or, if the unit
-//    is only read by lookups, by fsdp.reduce_rows avg. The results of all other fsdp.reduce_rows
-//    follow.
-// 2. If a unit is gathered again, the backward reads no value that the forward computed from
-//    parameters of the unit alone.
+//    the arguments. fsdp.reduce_scatter avg computes a gradient or, if only lookups read the unit,
+//    fsdp.reduce_rows avg. The results of all other fsdp.reduce_rows follow.
+// 2. If a unit is gathered again, the backward reads no value of the forward that is derived from
+//    it.
 // 3. No elementwise addition adds a tensor of zeros.
 //
 //===----------------------------------------------------------------------===//
@@ -35,8 +34,7 @@ static UnitOp lookUpUnit(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<UnitOp>(from, name);
 }
 
-/// Returns true if a reduction of gradients of unit `name` computes `value` as an average over
-/// ranks.
+/// Returns true if `value` is the average of gradients of unit `name` over ranks.
 static bool isMeanOf(FlatSymbolRefAttr name, Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return rows.getUnitAttr() == name && rows.getReduction() == ReductionKind::avg;
@@ -81,8 +79,7 @@ static LogicalResult verifyResults(func::FuncOp func) {
   return success();
 }
 
-/// Returns a unit that is gathered again and from whose parameters `v` was computed; null if there
-/// is none.
+/// Returns the unit of the parameter-derived value `v` if it is gathered again, else null.
 static UnitOp findResharded(Value v) {
   if (auto unshard = v.getDefiningOp<UnshardOp>()) {
     UnitOp unit = lookUpUnit(unshard, unshard.getUnitAttr());

@@ -9,9 +9,8 @@
 //
 // 1. Walk from the loss through scalar ops to the cross_entropy ops, each of which computes a mean.
 //    The loss must have the form c + Σ c_i · cross_entropy(.., targets). All cross_entropy ops must
-//    have the same targets, and c and c_i must not depend on the batch. The loss of a whole batch
-//    is then the mean of the losses of its micro-batches, weighted by their numbers of counted
-//    targets.
+//    have the same targets, and c and c_i must not depend on the batch. The loss of a batch is then
+//    the mean of the losses of its micro-batches, weighted by their numbers of counted targets.
 // 2. If the loss has another form, emit an error at the op that causes this.
 // 3. Multiply the loss by a new argument, so that the backward multiplies the gradients by it too.
 //    If every target counts, all weights are 1 and the pass changes nothing. O(ops)

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies fsdp.attention, fsdp.attention_grad and the ops of their regions, and canonicalizes
-// fsdp.attention:
+// Verifies the attention ops and the ops of their regions, and canonicalizes fsdp.attention:
 //
 //   score_mod that yields its score      ->  no score_mod
 //   mask_mod that yields true            ->  no mask_mod

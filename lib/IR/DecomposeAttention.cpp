@@ -18,8 +18,7 @@
 //            loops, a scatter-add in the order of (b, h, q, k) if they are computed
 //
 // f is weight_mod. Scores and factors of masked keys may be NaN or infinite, so they are replaced
-// by a select, not multiplied by 0. The memory is O(Sq·Sk). There is no tiling, and masked keys are
-// not skipped.
+// by a select, not multiplied by 0. The memory is O(Sq·Sk), because there is no tiling.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,8 +136,7 @@ public:
     Value factor = inlineFunction(b, op.getWeightMod(), position(b, l), op.getCaptures());
     return masked(b, l, arith::MulFOp::create(b, l, w, factor), 0);
   }
-  /// Returns whether mask_mod keeps no key of a row. `v` is the maximum or the log-sum-exp of the
-  /// row.
+  /// Returns whether mask_mod keeps no key of the row with maximum or log-sum-exp `v`.
   Value isEmpty(OpBuilder &b, Location l, Value v) {
     return arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, v, constant(b, l, -infinity));
   }
@@ -214,8 +212,8 @@ Value AttentionBuilder<Op>::zeros(RankedTensorType type, double value) {
   return linalg::FillOp::create(b, loc, scalar, empty).getResult(0);
 }
 
-/// Applies `body` to the elements of `ins`: once per row if all inputs have the shape [B, H, Sq],
-/// else once per score.
+/// Applies `body` to the elements of `ins`: once per row if all have the shape [B, H, Sq], else
+/// once per score.
 template <typename Op>
 Value AttentionBuilder<Op>::map(ValueRange ins, Type type, Body body) {
   bool perRow = llvm::all_of(ins, [](Value v) { return typeOf(v).getRank() == 3; });
@@ -379,8 +377,7 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// Returns the cotangent of one score or, if `contribution` is not null, the value that the
-  /// contribution adds.
+  /// Returns the cotangent of one score or, if not null, the value that `contribution` adds.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 

@@ -149,8 +149,7 @@ void AwaitOp::print(OpAsmPrinter &printer) {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, and -1 for malformed
-/// text.
+/// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, -1 for an error.
 static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
   auto [axis, count] = name.split(':');
   int64_t ranks = 0;

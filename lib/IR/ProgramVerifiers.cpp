@@ -247,8 +247,8 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   return pieces;
 }
 
-/// Emits the error (S1) that a slice exceeds its buffer, on one of `pieces` ranks and in one of
-/// `turns` + 1 iterations.
+/// Emits the error (S1) that a slice exceeds its buffer, for `pieces` ranks and `turns` + 1
+/// iterations.
 static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pieces, int64_t turns,
                                       BufferOp buffer) {
   InFlightDiagnostic diag = op->emitOpError();
@@ -324,8 +324,7 @@ static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollecti
   return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
 }
 
-/// Returns whether `piece` is the range of `whole` to which an all-gather over `axes` writes the
-/// data of this rank.
+/// Returns whether an all-gather over `axes` to `whole` writes the data of this rank to `piece`.
 static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
   return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() &&
          !whole.getPiece() && piece.getStride() == whole.getStride() &&
@@ -355,8 +354,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkSlices(*this, slices, tables);
 }
 
-/// Returns the number of ranks in the group of `op`. Emits an error (C1) if the mesh or an axis is
-/// missing.
+/// Returns the number of ranks in the group; emits an error (C1) if the mesh or an axis is missing.
 static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr()

@@ -148,8 +148,7 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   return c;
 }
 
-/// Selects the word of a block for `element`. Its index is `element` modulo the number of words, a
-/// power of two.
+/// Selects word `element` modulo words.size(), which is a power of two.
 static Value pick(Words w, ArrayRef<Value> words, Value element) {
   Value x = words.back();
   for (int64_t i = words.size() - 2; i >= 0; --i)

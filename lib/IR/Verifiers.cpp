@@ -23,8 +23,7 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
   return unit;
 }
 
-/// Verifies that `types` have one element type and the shapes of the parameters `indices` of the
-/// unit.
+/// Verifies that `types` have one element type and the shapes of parameters `indices`.
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
                                  ArrayRef<int64_t> indices) {
   Type element;

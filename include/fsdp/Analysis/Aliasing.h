@@ -16,15 +16,13 @@ namespace mlir::fsdp {
 /// Name of the mesh axis over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
-/// Returns the number of ranks among which a collective on tensors exchanges data; 1 if no data
-/// leaves the rank.
+/// Returns the number of ranks among which a collective on tensors exchanges data.
 int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 
 /// Returns the number of iterations of `loop`, or nothing if a bound or the step is not constant.
 std::optional<int64_t> getTripCount(scf::ForOp loop);
 
-/// Offset of a view in the tensor that it views: `bytes`, plus `stride` bytes per iteration of the
-/// enclosing loop.
+/// Offset of a view in its source: `bytes` plus `stride` bytes per iteration of the loop around it.
 struct ViewOffset {
   int64_t bytes = 0, stride = 0;
 };
@@ -46,9 +44,8 @@ public:
   Value getBase(Value value);
 
   int64_t getPosition(Operation *op) const { return positions.lookup(op); }
-  /// Returns the last position at which the content of `value` or of a view of it is read. If the
-  /// value is defined outside a loop and read inside the loop, this is the position of the loop's
-  /// end.
+  /// Returns the last position at which the content of `value` or of a view of it is read. If a
+  /// loop reads the value but does not define it, this is the position of the loop's end.
   int64_t getEnd(Value value);
   /// Marks `value` as never overwritten. Called for each argument that no result updates.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }

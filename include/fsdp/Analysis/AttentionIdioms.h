@@ -12,8 +12,7 @@
 namespace mlir::fsdp {
 
 /// Returns the common name of the mask, such as "causal, window of 256 or 4 sink keys". Returns an
-/// empty name if mask_mod keeps all scores. The name is for messages only; kernels use the bounds
-/// of AttentionTiles.h.
+/// empty name if mask_mod keeps all scores. The name is for messages only.
 std::string nameMask(AttentionOp op);
 
 /// Returns the names of the operations of score_mod on the score, in the order of their

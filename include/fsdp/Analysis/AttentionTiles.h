@@ -6,8 +6,7 @@
 //
 // A forward kernel holds a tile of rows [q0, q1) and loops over tiles of keys. A backward kernel
 // holds a tile of keys [k0, k1) and loops over tiles of rows. This analysis derives from mask_mod
-// which range of the loop the kernel must visit for a tile, and in which subrange it need not
-// evaluate the mask:
+// which range of the loop is visited for a tile, and in which subrange the mask is not evaluated:
 //
 //          begin   fullBegin    fullEnd   end
 //   keys ....|========|============|=======|....        mask_mod = q >= k && q - k < 256
@@ -17,12 +16,10 @@
 // The ranges of a tile (for example, sink tokens and a window) are disjoint and in ascending order.
 //
 // Guarantees:
-//  - The ranges of a tile of rows contain every key that mask_mod keeps for at least one of the
-//    rows.
+//  - The ranges of a tile of rows contain every key that mask_mod keeps for one of the rows.
 //  - mask_mod keeps every key in a mask-free subrange for every row of the tile.
 //
-// If the mask depends on captured data that differ per row or key, no range has a mask-free
-// subrange.
+// If the mask depends on captured data per row or key, no range has a mask-free subrange.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +35,7 @@ namespace mlir::fsdp {
 // Dependence of values on row and column
 //===----------------------------------------------------------------------===//
 
-/// Indices of the score matrix (row and column) on which a value depends. `a | b` contains the
-/// indices of both `a` and `b`.
+/// Indices of the score matrix (row, column) on which a value depends; `|` is the union.
 enum class Dependence : unsigned { None = 0, Row = 1, Column = 2, Both = 3 };
 
 inline Dependence operator|(Dependence a, Dependence b) {
@@ -108,8 +104,7 @@ public:
   bool isFullyMasked() const;
 
   /// Returns whether the ranges of keys of the rows [q0, q1) contain the keys [k0, k1) not at all,
-  /// in part, or in a mask-free subrange. `rowsOfTile` holds q0, q1, the batch, the head and the
-  /// scalars.
+  /// in part, or in a mask-free subrange. `rowsOfTile` contains q0, q1, batch, head and scalars.
   TileState classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const;
 
   ArrayRef<SideComparison> getSideComparisons() const { return comparisons; }

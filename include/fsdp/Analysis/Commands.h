@@ -18,12 +18,10 @@ struct Access {
 };
 
 /// Returns the ranges of buffers that one command accesses; none for a loop. A launch reads the
-/// bindings that its kernel does not mark `fsdp.out`, and writes those marked `fsdp.out` or
-/// `fsdp.inout`.
+/// bindings that are not marked `fsdp.out`, and writes those marked `fsdp.out` or `fsdp.inout`.
 SmallVector<Access> getAccesses(Operation *command, SymbolTableCollection &tables);
 
-/// Returns a description of a command for messages: the name of the op or the kind of collective,
-/// and the label.
+/// Returns a description of a command for messages: its op or kind of collective, and its label.
 std::string describeCommand(Operation *command);
 
 /// A command and its number (see FSDPProgramOps.td).
@@ -40,8 +38,7 @@ SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
 /// Numbers of the first and the last command that needs a buffer.
 /// - A buffer that is used inside and outside a loop is needed during the whole loop.
-/// - The source and the target of an asynchronous transfer are needed until the wait for the
-///   transfer.
+/// - Source and target of an asynchronous transfer are needed until the wait for the transfer.
 struct Lifetime {
   int64_t first, last;
 };

@@ -48,8 +48,7 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// One row of the table of types. It covers the ops of one part of the step that have the same
-/// `what` and the same `types`.
+/// A row of the table of types: the ops of a part of the step with equal `what` and `types`.
 struct DtypeRow {
   StepPart part;
   std::string
@@ -60,8 +59,7 @@ struct DtypeRow {
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
-/// Returns the rows of the program `step`, sorted by part. Returns no rows if the module has no
-/// program `step`.
+/// Returns the rows of the program `step`, sorted by part; no rows if there is no such program.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
 /// Write the rows as a table, or as the JSON array `dtypes`. The table omits the rows of the part

@@ -19,8 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// All integers from `lo` to `hi`, by default all of int64_t. Values are signed, except that an i1
-/// is 0 or 1.
+/// All integers from `lo` to `hi`, by default all of int64_t. Values are signed, but i1 is 0 or 1.
 struct IntegerRange {
   int64_t lo = std::numeric_limits<int64_t>::min();
   int64_t hi = std::numeric_limits<int64_t>::max();
@@ -40,8 +39,7 @@ struct IntegerRange {
 inline IntegerRange join(IntegerRange a, IntegerRange b) {
   return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
 }
-/// Return the range of the exact sum or product, or all of int64_t if the exact result may not fit
-/// in 64 bits.
+/// Return the range of the exact sum or product, or all of int64_t if a bound exceeds 64 bits.
 IntegerRange operator+(IntegerRange a, IntegerRange b);
 IntegerRange operator*(IntegerRange a, IntegerRange b);
 

@@ -18,8 +18,7 @@ struct MultiplyAdds {
 };
 MultiplyAdds countMultiplyAdds(Operation *kernel);
 
-/// Returns the bytes that a kernel reads and writes. A binding that is updated in place counts as
-/// both read and written.
+/// Returns the bytes that a kernel reads and writes. A binding updated in place counts twice.
 uint64_t countMovedBytes(func::FuncOp kernel);
 
 } // namespace mlir::fsdp

@@ -47,8 +47,7 @@ int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullp
 /// Assigns an offset of at least 0 to each interval so that no two intervals that are alive at the
 /// same time overlap in memory. Returns the smallest packing found. If `enough` is not 0, the
 /// search stops at a packing of at most `enough` bytes, and skips step 4 of Packing.cpp if the
-/// lower bound exceeds `enough`. The result depends only on the order of the moments, not on the
-/// differences between them.
+/// lower bound exceeds `enough`. The result depends only on the order of the moments.
 Packing packIntervals(llvm::ArrayRef<Interval> intervals, int64_t enough = 0);
 
 } // namespace mlir::fsdp

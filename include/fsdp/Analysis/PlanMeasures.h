@@ -14,8 +14,8 @@ namespace mlir::fsdp {
 /// Number of cases of the enum Category.
 inline constexpr unsigned numCategories = getMaxEnumValForCategory() + 1;
 
-/// Memory in bytes by category of buffers. Categories can peak at different commands, so the sum of
-/// `bytes` may exceed `peak`.
+/// Memory in bytes. Categories can peak at different commands, so the sum of `bytes` may exceed
+/// `peak`.
 struct MemoryReport {
   /// Peak of the live bytes of each category.
   int64_t bytes[numCategories] = {};
@@ -36,8 +36,8 @@ struct MemoryReport {
   /// Size of the arena of the unsharded reference, which computes all micro-batches of the step on
   /// one rank. 0 if the module has no reference.
   int64_t unshardedPeak = 0;
-  /// The command with the most live bytes, its number in its program, the live bytes, and the live
-  /// buffers, largest first.
+  /// The command with the most live bytes, its number, the live bytes, and the live buffers,
+  /// largest first.
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
   SmallVector<BufferOp> peakBuffers;
@@ -66,8 +66,8 @@ struct CommunicationReport {
 struct UnitReport {
   UnitOp unit;
   int64_t elements = 0, trained = 0;
-  /// Bytes on one rank of its shard of the parameters, of its shard of the optimizer state, and of
-  /// the gathered parameters.
+  /// Bytes on one rank of the shard of parameters, the shard of optimizer state, and gathered
+  /// parameters.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
   /// Bytes of padding between and after parameters, summed over all shards.
   int64_t paddingBytes = 0;
@@ -76,8 +76,8 @@ struct UnitReport {
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Bytes of gathered parameters that a rank keeps after the forward for a backward that gathers
-  /// among fewer ranks; else 0.
+  /// Gathered bytes that a rank keeps after the forward for a backward that gathers among fewer
+  /// ranks.
   int64_t keptBytes = 0;
 
   /// Returns true if this unit differs from `other` only in names.

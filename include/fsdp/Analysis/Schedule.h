@@ -16,8 +16,7 @@ namespace mlir::fsdp {
 /// 6 are for copies to the device, to the host, from the rank's file, and to the file.
 inline constexpr int64_t gatherChannel = 1, reduceChannel = 2, toDeviceChannel = 3,
                          toHostChannel = 4, fromFileChannel = 5, toFileChannel = 6;
-/// Returns the index of the links that a channel uses. Channels with equal indices share the
-/// bandwidth of their links.
+/// Returns the index of the links that a channel uses. Channels with equal indices share links.
 inline unsigned getLinks(int64_t channel) {
   return (channel > reduceChannel) + (channel > toHostChannel);
 }

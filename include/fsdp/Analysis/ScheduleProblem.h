@@ -67,16 +67,14 @@ public:
     double seconds = 0, latency = 0;
     /// Payload of a collective in bytes.
     int64_t sentBytes = 0;
-    /// Device bytes that live longer when the transfer moves: those of the target if `isLate`, else
-    /// those of the source.
+    /// Device bytes that live longer when the transfer moves: the target if `isLate`, else the
+    /// source.
     int64_t bytes = 0;
-    /// Transfers with equal `alike` can start in one launch. If `alike` is `none`, the transfer
-    /// starts alone.
+    /// Transfers with equal `alike` can start in one launch. With `none`, a transfer starts alone.
     unsigned alike = none;
 
     // Derived.
-    /// Whether the transfer ends as early as possible. True if `isLate` is false, or if no command
-    /// waits for the transfer.
+    /// Whether the transfer ends as early as possible: not `isLate`, or no command waits for it.
     bool isEarly = false;
     /// Commands that move with the start, and commands that move with the wait.
     llvm::SmallVector<unsigned> prologue, epilogue;
@@ -95,9 +93,8 @@ public:
   /// Derives roles, slots and windows of a problem that check() accepts. O(commands + dependences).
   void derive();
   /// Returns the reason why `order` is not a valid order of this problem, or an empty string. In a
-  /// valid order, each command, start and wait occurs once, and a command follows all commands on
-  /// which it depends. A transfer begins at its start and is done at its wait. O(commands +
-  /// dependences).
+  /// valid order, each command, start and wait occurs once, and all dependences are kept. A
+  /// transfer begins at its start and is done at its wait. O(commands + dependences).
   std::string verify(llvm::ArrayRef<ScheduleEvent> order) const;
 
   llvm::ArrayRef<Command> getCommands() const { return commands; }

@@ -33,31 +33,26 @@ public:
   /// Returns the limits on chunks. The default of 32 MiB is close to the cache size of a core. With
   /// 16 rows, a kernel of a contraction can reuse the operands.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment in bytes that a matrix product requires for each row of its operands; 0
-  /// if it requires none.
+  /// Returns the alignment in bytes that a matrix product requires for rows of its operands, or 0.
   virtual int64_t getRowAlignment() const { return 0; }
   /// Returns true if the host can run the kernels. Updates of offloaded state then run on the host.
   virtual bool hostComputes() const { return true; }
-  /// Returns the name of the default cluster for time estimates; an empty name means
-  /// getCpuCluster().
+  /// Returns the name of the default cluster for time estimates; empty for getCpuCluster().
   virtual llvm::StringRef getClusterName() const { return ""; }
   /// Returns the reason why the target has no kernel for an attention op or its gradient op.
   /// Returns nothing if there is a kernel.
   virtual std::optional<std::string> whyNoAttention(Operation *) const { return std::nullopt; }
 };
 
-/// Registers a target. `create` returns the TargetInfo of the target, or null if the options name
-/// another target. `names` contains the accepted values of --target for messages, such as "sm_80,
-/// sm_90a or sm_100a".
+/// Registers a target. `create` returns its TargetInfo, or null if the options name another target.
+/// `names` lists its values of --target for messages, such as "sm_80, sm_90a or sm_100a".
 void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &),
                     llvm::StringRef names);
 
-/// Returns the properties of the target that the options name, or null if the target is not
-/// registered.
+/// Returns the properties of the target in the options, or null if it is not registered.
 std::shared_ptr<const TargetInfo> getTargetInfo(const CodegenOptions &options);
 
-/// Returns the error "--target=NAME: expected ..." if no registered target has this name, or
-/// nothing.
+/// Returns the error "--target=NAME: expected ..." if no target has this name, or nothing.
 std::optional<std::string> findUnknownTarget(const StepOptions &options);
 
 /// Returns the cluster for estimated times: the value of --cluster, or else the target's default.

@@ -30,8 +30,7 @@ struct TimelineEvent {
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// For each transfer, the seconds for which its wait stalls, and the times at which the transfer
-  /// begins and ends.
+  /// For each transfer, the seconds for which its wait stalls, and the times of its begin and end.
   llvm::SmallVector<double> exposed, begin, end;
   /// Time at which each event begins.
   llvm::SmallVector<double> moments;

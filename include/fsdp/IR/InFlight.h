@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A command is asynchronous if it is a collective on a channel other than 0, or a copy with the
-// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with the same id waits for the
-// command:
+// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with this id waits for it:
 //
 //   fsdp.copy @step.host.0[0, 4096] -> @step.back.1[0, 4096]
 //     {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}

@@ -66,8 +66,7 @@ struct KernelScratch {
   int64_t worker = 0; ///< bytes per worker
 };
 
-/// Sets the module attribute `fsdp.kernel_scratch`, from which fsdp-add-workspace reads the scratch
-/// of each kernel.
+/// Stores the scratch of each kernel in the module attribute `fsdp.kernel_scratch`.
 void setKernelScratch(ModuleOp module, ArrayRef<KernelInfo> kernels);
 /// Returns the scratch of a kernel from `fsdp.kernel_scratch`; zeros if the kernel has no entry.
 KernelScratch getKernelScratch(ModuleOp module, StringRef kernel);

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Builds the generator Philox4x32-10 (Salmon et al., SC 2011) from arith ops on scalars or vectors.
-// Each 32-bit word is an i64 value, so that one multiplication computes the exact product of two
-// words.
+// Each 32-bit word is an i64 value, so that one multiplication yields the product of two words.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +36,7 @@ RandomDraw getDraw(RandomElementOp op);
 
 /// Returns the number of elements computed from one block of four words: 4, or 2 for uniform f64.
 int64_t getElementsPerBlock(const RandomDraw &draw);
-/// Returns `keep`·2^32, rounded. A bernoulli draw keeps an element if the element's word is less
-/// than this bound.
+/// Returns `keep`·2^32, rounded. A bernoulli draw keeps an element if its word is below this bound.
 int64_t getKeptBelow(double keep);
 
 /// Builds the four words, each an i64 below 2^32, of the block with index `block` in a sample.
@@ -48,8 +46,7 @@ std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDr
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);
 
-/// Builds the four output words of Philox (each an i64 below 2^32) for the counter `counter` and
-/// the i64 key `key`.
+/// Builds the four output words of Philox (each an i64 below 2^32) for a counter and an i64 key.
 std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter,
                                  Value key);
 

@@ -36,8 +36,7 @@ enum class StepSlot : int64_t {
 constexpr int64_t kStepBlockSize = 16;
 
 /// Elements of the rank block, a tensor of i64. Random numbers depend on Seed and StepNumber, which
-/// are equal on all ranks and in the reference program. StepNumber is the number of earlier steps,
-/// both applied and skipped.
+/// are equal on all ranks. StepNumber is the number of earlier steps, applied or skipped.
 enum class RankSlot : int64_t {
   Rank = 0,
   ShardIndex = 1,
@@ -56,8 +55,8 @@ constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 /// Attribute of a result that Import adds for a lookup and Update removes. The result, a
 /// tensor<i64>, is 0, or an id that is out of range. The attribute is a dictionary of `location`
-/// (text), `extent` (valid indices are in [0, extent)) and `what` (name of the indexed objects,
-/// such as "rows of the table").
+/// (text), `extent` (valid ids are in [0, extent)) and `what` (the indexed objects, such as "rows
+/// of the table").
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
 /// Module attribute after Update: an array of the `fsdp.lookup` dictionaries of all lookups.
 /// LookupNumber - 1 is an index of this array.

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares fsdp.stop_gradient, and the attributes of the markers that Import replaces by this op.
-// Only Import, Shard and Differentiate need these declarations, so FSDP.h does not include this
-// header.
+// Only Import, Shard and Differentiate need them, so FSDP.h does not include this header.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,8 +23,7 @@ struct ParseLimits {
   int64_t ops = 1'000'000;
   /// Limit on the CPU seconds of the parser, to which one second per MiB of the file is added.
   unsigned seconds = 20;
-  /// Whether error messages name the options of fsdp-compile with which a user can raise the
-  /// limits.
+  /// Whether error messages name the options of fsdp-compile that raise the limits.
   bool areOptions = false;
 };
 
@@ -34,8 +33,7 @@ struct ParseLimits {
 std::unique_ptr<llvm::MemoryBuffer> openModel(StringRef path, uint64_t most, std::string &why);
 
 /// Reads the model in the file `path`, as text or bytecode. Returns null after an error. If this
-/// version of MLIR cannot parse the file, notes of the error explain which form is expected and how
-/// to export it.
+/// version of MLIR cannot parse the file, notes of the error explain how to export it.
 OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context,
                                  const ParseLimits &limits = {});
 /// Reads a model that is already in memory. A zero byte must follow the contents of `file`.

@@ -14,8 +14,7 @@ namespace mlir::fsdp {
 /// Returns the default of the option `name` of Options.def as text.
 std::string getDefaultText(llvm::StringRef name);
 
-/// Returns the default of the option `name` of Options.def as a value of the type T of a pass
-/// option.
+/// Returns the default of the option `name` of Options.def as a value of type T.
 template <typename T>
 T getDefault(llvm::StringRef name) {
   T value{};

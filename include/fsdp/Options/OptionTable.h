@@ -65,8 +65,7 @@ struct OptionRow {
   /// Value that `--name` without a value sets; nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
-  /// Functions that return an empty string if the value is valid, else a text that lists the valid
-  /// values.
+  /// Functions that return an empty string if the value is valid, else a list of the valid values.
   std::vector<std::function<std::string(const StepOptions &)>> checks = {};
 
   std::function<std::optional<std::string>(StepOptions &, llvm::StringRef)> read = {};
@@ -102,8 +101,7 @@ std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
 std::optional<std::string> checkValues(const StepOptions &options);
 
 /// Returns an error "--name is of --other, ..." if an option that the user set has no effect, or
-/// nothing. For an option from a configuration file, checks only the conditions with
-/// `holdsForFiles`.
+/// nothing. For an option from a file, checks only the conditions with `holdsForFiles`.
 std::optional<std::string> findUnread(const StepOptions &options);
 
 /// Returns whether all conditions of `row` are met, so that the option has an effect.
@@ -116,8 +114,7 @@ std::optional<std::string> findNearest(llvm::StringRef name);
 /// implies --auto-wrap-policy=manual.
 void inferOptions(StepOptions &options);
 
-/// Prints the options by group. If `all` is false, prints only the common options and only the
-/// first sentence of their help.
+/// Prints the options by group: all with full help, or the common ones with one sentence each.
 void printOptionHelp(llvm::raw_ostream &os, bool all);
 
 /// Prints docs/reference/options.md.

@@ -53,8 +53,7 @@ struct Reshard {
 /// Kinds of buffers that are kept in host memory. As text: none, or words joined by +.
 struct OffloadKinds {
   bool parameters = false, gradients = false, optimizer = false, activations = false;
-  /// Whether the optimizer state is kept in a file and copied from there to the host for the
-  /// update.
+  /// Whether the optimizer state is kept in a file and copied to the host for the update.
   bool optimizerFile = false;
   bool any() const { return parameters || gradients || optimizer || activations; }
 };
@@ -103,8 +102,7 @@ std::optional<std::string> readValue(llvm::StringRef text, Enum &value) {
   return expected;
 }
 
-/// Return texts that readValue parses to a value equal to `value`: one text, or one per list
-/// element.
+/// Return texts that readValue parses to an equal value: one text, or one per list element.
 std::vector<std::string> printValue(bool value);
 std::vector<std::string> printValue(int64_t value);
 std::vector<std::string> printValue(double value);

@@ -22,8 +22,7 @@ inline constexpr int64_t maxRuntimeRanks = 16384;
 /// Fails with an error if a mesh has more than maxRuntimeRanks ranks.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// Contents of an artifact: `head`, followed by `values`. The module or `unpacked` owns the memory
-/// of `values`.
+/// Contents of an artifact: `head`, then `values`, whose memory the module or `unpacked` owns.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;
@@ -31,8 +30,7 @@ struct ArtifactPieces {
 };
 
 /// Returns the contents of the artifact (common/include/fsdprt/artifact_header.h) for a planned
-/// module after fsdp-add-workspace. The result is a function of the arguments: it contains no time
-/// or path.
+/// module after fsdp-add-workspace. They are a function of the arguments: they contain no time.
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &kernels,
                                         const StepOptions &options);
 

@@ -42,8 +42,8 @@ struct ConfigFact {
 struct Config {
   /// Settings in the order of the file. No two settings have the same option.
   std::vector<ConfigSetting> settings;
-  /// Number of sequences per rank and micro-batch, number of ranks, and number of sequences per
-  /// step on all ranks together.
+  /// Sequences per rank and micro-batch, number of ranks, and sequences per step on all ranks
+  /// together.
   std::optional<ConfigFact> batch, ranks, totalBatch;
 
   const ConfigSetting *find(llvm::StringRef option) const;

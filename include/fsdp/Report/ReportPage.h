@@ -13,8 +13,7 @@
 namespace mlir::fsdp {
 
 /// Writes the program `step` of a planned module with workspace as one self-contained HTML page:
-/// - a plot of the arena's buffers over the commands of the step, with details of the buffer under
-///   the mouse pointer
+/// - the buffers of the arena over the commands, with details of the one under the mouse pointer
 /// - a timeline of compute and communication, with the times estimated for `cluster`
 /// - tables of the units, of the bytes sent, and of the types of the computation
 ///

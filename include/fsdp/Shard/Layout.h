@@ -47,8 +47,8 @@ struct UnitLayout {
 };
 
 /// Assigns an offset to each parameter in a flat buffer of `shards` equal shards. The size of a
-/// shard is a multiple of `parts` and of `rowSize`. The sizes of the parameters must add up to at
-/// most `kMaxUnitSize`.
+/// shard is a multiple of `parts` and of `rowSize`. The sum of the sizes of `params` is at most
+/// `kMaxUnitSize`.
 UnitLayout layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards, int64_t parts = 1,
                       int64_t offsetAlignment = kOffsetAlignment, int64_t rowSize = 1);
 

@@ -46,8 +46,7 @@ FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patt
                                        StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns text such as "; names look like 'a' and 'b'" for the error that a pattern matches no
-/// name.
+/// Returns text such as "; names look like 'a' and 'b'" for errors about patterns.
 std::string describeNames(ArrayRef<StringRef> names);
 
 } // namespace fsdp

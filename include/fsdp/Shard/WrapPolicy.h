@@ -17,8 +17,7 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Name of the parameter's unit if the attribute `fsdp.unit` sets it; else the policy chooses the
-  /// unit.
+  /// Name of the parameter's unit from the attribute `fsdp.unit`; else the policy chooses it.
   std::optional<StringRef> unit = std::nullopt;
 };
 
@@ -27,12 +26,11 @@ struct NamedParam {
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
 /// Finds the layers of parameters by prefix patterns such as `h.*` or `encoder.*.block_[0-9],...`.
-/// The result is that of findLayers. Reports errors, such as a pattern that matches no name,
-/// through `emitError`.
+/// The result is that of findLayers. Reports errors through `emitError`.
 FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                                               function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns the name of the unit of each parameter. Forms units of at least `minimum` elements
+/// Returns the unit name of each parameter, for units of at least `minimum` elements
 /// (GroupBySize.cpp).
 SmallVector<StringRef> groupBySize(ArrayRef<NamedParam> params, int64_t minimum);
 
@@ -49,16 +47,14 @@ struct WrapOptions {
   int64_t minNumParams; ///< least elements of a unit, for policies size and transformer; 0 for the default
 };
 
-/// Default of minNumParams for policy size, equal to the default of PyTorch's
-/// `size_based_auto_wrap_policy`.
+/// Default of minNumParams for policy size, as in PyTorch's `size_based_auto_wrap_policy`.
 constexpr int64_t kDefaultMinNumParams = 100'000'000;
 
 /// Emits errors for options that contradict one another and for unknown policies.
 LogicalResult checkWrapOptions(const WrapOptions &options, Location loc);
 
-/// Returns the name of the unit of each parameter; an empty name for the root unit
-/// (ChooseUnits.cpp). The context of `loc` owns the names. If `gathers` is set, warns if the whole
-/// model is one unit.
+/// Returns the unit name of each parameter; an empty name for the root unit. The context of `loc`
+/// owns the names. If `gathers` is set, warns if the whole model is one unit.
 FailureOr<SmallVector<StringRef>>
 chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options, bool gathers, Location loc);
 

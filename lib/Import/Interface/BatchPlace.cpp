@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Propagates the place of the batch through indexing maps, views, slices and elementwise ops. If an
-// op is of another kind, or if the places of its operands differ, the place in the result is
-// `Unknown`.
+// Propagates the place of the batch through indexing maps, views, slices and elementwise ops. For
+// other ops, and if the places of two operands differ, the place in the result is `Unknown`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +26,7 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Returns the place of the batch in the result of an op, if `a` and `b` are the places of the
-/// batch in its operands.
+/// Returns the place of the batch in the result of an op with operands with the places `a` and `b`.
 static BatchPlace join(BatchPlace a, BatchPlace b) {
   if (a.kind == BatchPlace::None || a == b)
     return b;

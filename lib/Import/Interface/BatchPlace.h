@@ -35,12 +35,10 @@ struct BatchPlace {
   bool isLeading() const { return kind == Inside && dim == 0 && outer == 1; }
 };
 
-/// Computes the place of the batch in each tensor of a function of one block. Visits each op of the
-/// block once.
+/// Computes the place of the batch in each tensor of a function of one block. O(ops).
 class BatchPlaces {
 public:
-  /// `inputs` are the batch inputs of the function. Their dimension 0 is the batch, of size
-  /// `batch`.
+  /// `inputs` are the batch inputs of the function, whose dimension 0 has size `batch`.
   BatchPlaces(func::FuncOp func, ArrayRef<BlockArgument> inputs, int64_t batch);
 
   BatchPlace get(Value value) const { return places.lookup(value); }

@@ -10,9 +10,9 @@
 //     --buffer=142=causal ->  linalg.generic { linalg.index 1 <= linalg.index 0 }
 //
 //  1. Find the constant or argument of each option. NAME is a resource key, the name in a location,
-//     or the name of a batch input. INDEX is a position in the file. If both an argument and a
-//     constant have this position, a constant without content has precedence over the argument, and
-//     the argument over other constants.
+//     or the name of a batch input. INDEX is a position in the file. If several values have this
+//     position, an integer constant without content has precedence over an argument, and an
+//     argument over other constants.
 //  2. Build the contents. `causal` becomes a comparison of loop indices, which can be fused, not a
 //     table. Its values depend on the uses of the buffer. The condition of a select is true on and
 //     below the diagonal, or only above the diagonal if the select masks scores where its condition
@@ -238,8 +238,7 @@ void BindBuffersPass::refuseUnknown(Operation *op) {
           "or raw little-endian)";
 }
 
-/// If a table is boolean and causal, builds a comparison of indices that equals it. Else returns
-/// null.
+/// Builds a comparison of indices equal to a causal boolean table; null for others.
 static Value recogniseTable(OpBuilder &b, Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto value = constantValue(op);
@@ -267,8 +266,7 @@ static Value recogniseTable(OpBuilder &b, Operation *op) {
   return buildCausal(b, op->getLoc(), type, allowed ? CausalForm::Allowed : CausalForm::Masked);
 }
 
-/// Replaces a resource by a constant with inline values if it has integer elements or is marked
-/// `keep`.
+/// Replaces a resource by inline values if its elements are integers or it is marked `keep`.
 static void readResource(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   auto resource = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;

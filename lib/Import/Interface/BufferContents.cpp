@@ -15,8 +15,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns `value` as a scalar of type `type`. If `negativeInfinity` and `type` is a float, returns
-/// -inf.
+/// Returns `value` as a scalar of `type`, or -inf if `negativeInfinity` and `type` is a float.
 static TypedAttr scalar(Type type, int64_t value, bool negativeInfinity = false) {
   if (auto floating = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floating.getFloatSemantics();

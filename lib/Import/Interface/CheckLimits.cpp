@@ -6,15 +6,13 @@
 //
 // Text is checked before it is parsed, because the parser recurses for each bracket and for each
 // operator of an affine expression. The IR is checked after parsing, because it may come from
-// bytecode, and later code also recurses: printing, walks, and the simplification of affine
-// expressions.
+// bytecode, and later code also recurses: printing, walks, and affine simplification.
 //
 //   module            count ops; the depth of regions, on a stack of our own
 //   attribute, type   depth of each once (they are unique), after the depths of their elements
 //   affine map, set   depth of each expression once, likewise
 //
-// The time is linear in the size of the text, in the number of ops, and in the number of unique
-// attributes.
+// The time is linear in the size of the text and in the numbers of ops and attributes.
 //
 //===----------------------------------------------------------------------===//
 

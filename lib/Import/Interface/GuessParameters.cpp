@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters write the weights before the inputs of the batch, and the batch usually has integers
-// (ids or labels):
+// Exporters write the weights before the batch inputs, of which some are integers (ids or labels):
 //
 //   @loss(%w: 4x4xf32, %b: 4xf32, %ids: 2x8xi64)          %w and %b are trained
 //   @loss(%w: 4x4xf32, %images: 2x4xf32, %labels: 2xi64)  error: %images may be a batch input,

@@ -26,8 +26,7 @@ bool isFloatTensor(Type type);
 /// equals that of an integer input.
 FailureOr<SmallVector<BlockArgument>> guessParameters(func::FuncOp func);
 
-/// Returns whether a constant is used only to compute arguments of sin and cos, like rotary
-/// frequencies.
+/// Returns whether a constant is used only in sin and cos, like rotary frequencies.
 bool isFrequencyTable(Operation *constant);
 
 /// Result of a guess: descriptions of values, such as "w (8x4)".
@@ -35,8 +34,7 @@ struct ParameterGuess {
   std::vector<std::string> trained, untrained;
 };
 
-/// Warns that parameters were guessed. The warning lists all trained values and the first few
-/// untrained values.
+/// Warns that parameters were guessed. Lists all trained and the first few untrained values.
 void warnOfGuess(func::FuncOp func, const ParameterGuess &guess);
 
 /// Returns the shape of a tensor, such as "8x4", or "a scalar".

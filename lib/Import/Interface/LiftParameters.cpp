@@ -360,8 +360,7 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // A range of --params must end within the `given` arguments of the file, not within those added
-  // here.
+  // A range of --params must end within the `given` arguments of the file.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

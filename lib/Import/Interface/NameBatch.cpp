@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Arguments that are not parameters are batch inputs. The pass gives names to the batch inputs of a
-// language model:
+// Arguments that are not parameters are batch inputs. The pass names those of a language model:
 //
 //   the only integer input                                "tokens"
 //   the second of two integer inputs of equal shape       "targets"
@@ -54,8 +53,7 @@ static bool isIds(BlockArgument arg) {
   return type && type.getElementType().isInteger() && type.getElementTypeBitWidth() > 1;
 }
 
-/// Emits a remark about a guessed name or, if no lookup reads the input so that it may be a mask, a
-/// warning.
+/// Emits a remark about a guessed name, or a warning if no lookup reads the input.
 static void reportGuess(BlockArgument arg, StringRef name) {
   auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
   bool isLookedUp = static_cast<bool>(func.getArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr));

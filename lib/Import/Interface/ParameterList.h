@@ -15,8 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// One item of an option such as `--params=0-148,150,h.*`: a range of positions, or a name with
-/// `*`.
+/// One item of an option such as `--params=0-148,150,h.*`: a range of positions, or a name.
 struct ParameterItem {
   std::string text;
   int64_t first = -1, last = -1; // first and last position; -1 if the item is a name
@@ -45,12 +44,10 @@ struct ParameterList {
   /// Returns whether one of the options names a parameter.
   bool namesAny() const { return !items.empty() || !sidecar.empty(); }
 
-  /// Parses `--params` and the file of `--params-file`. Emits errors at `loc` or at a position in
-  /// the file.
+  /// Parses `--params` and the file of `--params-file`. Emits errors at `loc` or in the file.
   static FailureOr<ParameterList> parse(StringRef params, StringRef file, Location loc);
 
-  /// Returns whether an item of `--params` matches the argument with this position and name. Marks
-  /// such items as used.
+  /// Returns whether an item of `--params` matches an argument. Marks such items as used.
   bool lists(int64_t position, StringRef name);
 
   /// Returns whether an item of `--params` that is a name matches `name`. Marks such items as used.

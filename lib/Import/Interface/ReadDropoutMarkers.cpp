@@ -16,13 +16,11 @@
 //  2. Each call of a marker gets a `site`, a number that no other random op has, in program order.
 //     A call with p = 0 is replaced by its operand. If a function that calls a marker was inlined
 //     twice, the two copies of the call have different sites and thus different random numbers.
-//  3. The random factor is f32, or f64 for an f64 tensor. The product is rounded to the type of the
-//     tensor.
+//  3. The random factor is f32, or f64 for an f64 tensor. The product has the type of the tensor.
 //  4. The random numbers of a sample must not depend on the rank that processes the sample. The
 //     first dimension of the tensor must therefore be the batch, as in batch inputs. If the
 //     preceding ops do not prove this (BatchPlace.h), the pass warns.
-//  5. If the function has no arguments with `fsdp.key` (seed, step and first sample), they are
-//     added.
+//  5. Arguments with `fsdp.key` (seed, step and first sample) are added if they are missing.
 //
 // Runs after functions are inlined and parameters are marked. O(ops)
 //

@@ -18,8 +18,7 @@
 
 namespace mlir::fsdp {
 
-/// Blocks of keys that a block of queries visits, or blocks of queries that a block of keys visits,
-/// in ascending order.
+/// Blocks of keys that a block of queries visits, or the converse, in ascending order.
 struct BlockVisits {
   SmallVector<int64_t> blocks;
   int64_t free = 0; ///< number of visited blocks that need no mask
@@ -27,8 +26,7 @@ struct BlockVisits {
 
 /// Returns the visits of each block of `size` queries (or keys), of which there are `extent` in
 /// total. `ranges` are in units of blocks of keys (or queries). If a bound of a range depends on
-/// data, uses the widest range and counts no block of the range in `free`. Evaluates bounds for
-/// batch 0 and head 0.
+/// data, uses the widest range and counts no block in `free`. Evaluates bounds for batch 0, head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 //===----------------------------------------------------------------------===//
@@ -61,15 +59,13 @@ struct KeyWork {
 };
 
 /// Simulates a launch of the backward kernel with `slots` concurrent blocks of threads. Ignores the
-/// cost of additions if there are more than 2^22. Returns nothing if a block of threads would wait
-/// for a later block.
+/// cost of more than 2^22 additions. Returns nothing if a block would wait for a later block.
 std::optional<BlockScheduler> scheduleKeys(const KeyOrder &order, const KeyWork &work,
                                            int64_t slots);
 
 /// Returns the order with which the launch ends earliest. Tries `single` and `pairs` of KeyOrder,
-/// each with `together` = 1 and with the largest `together` that `mostTogether` permits, and
-/// several values of `parts`. If `work.adds` is false, tries only `single`, in descending and
-/// ascending order.
+/// each with the least and the greatest possible `together`, and several values of `parts`. If
+/// `work.adds` is false, tries only `single`, in descending and ascending order.
 KeyOrder chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWork &work, int64_t slots);
 
 } // namespace mlir::fsdp

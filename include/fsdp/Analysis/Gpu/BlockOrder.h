@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A GPU starts the blocks of threads of a launch in ascending order, each as soon as a slot of a
-// multiprocessor is free:
+// A GPU starts the blocks of threads of a launch in ascending order, each as soon as a slot is
+// free:
 //
 //   slot 0   | 0     | 3      |            list scheduling: the launch ends with its last block
 //   slot 1   | 1   | 2 | 4       |
@@ -143,21 +143,19 @@ struct QueryOrder {
 };
 
 /// Order of the blocks of keys, which add to the gradients of queries. A block of threads processes
-/// one or two blocks of keys. It visits one of `parts` equal parts of the query heads that share
-/// the kv head:
+/// one or two blocks of keys, for one of `parts` equal parts of the query heads of a kv head:
 ///
 ///   single each block of threads processes one block of keys, in descending order per head
 ///   pairs block of threads c of a pair of heads processes block of keys keyBlocks - 1 - c of one
 ///             head, then block of keys c of the other head. Under a causal mask all blocks of
 ///             threads have equal work.
 ///
-/// Additions to one block of queries occur in the order of the blocks of threads. For the second
-/// block of keys of a pair, the blocks of queries are visited in descending order. Under a causal
-/// mask, each block of threads therefore begins with queries to which the previous block of threads
-/// has just added, and none waits for a later one. Without a mask, all blocks of threads of a head
-/// begin with the same queries, so each waits for all earlier ones. The blocks of threads of
-/// `together` heads (or pairs of heads) alternate, so that fewer blocks of one head begin at the
-/// same time.
+/// Additions to one block of queries occur in the order of the blocks of threads. The second block
+/// of keys of a pair visits them in descending order. Under a causal mask, each block of threads
+/// therefore begins with queries to which the previous block of threads has just added, and none
+/// waits for a later one. Without a mask, all blocks of threads of a head begin with the same
+/// queries, so each waits for all earlier ones. The blocks of threads of `together` heads (or pairs
+/// of heads) alternate, so that fewer blocks of one head begin at the same time.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< kv heads of all batches
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
@@ -171,8 +169,7 @@ struct KeyOrder {
     T part, kvHead, keyBlock;
   };
 
-  /// Returns the number of kv heads or, for `pairs`, of pairs. If `kvHeads` is odd, head 0 has no
-  /// partner.
+  /// Returns the number of kv heads or pairs. If `kvHeads` is odd, head 0 has no partner.
   int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
