@@ -16,8 +16,7 @@
 #define FSDP_STATISTICLAYOUT_H
 
 #ifndef NDEBUG
-// Include the headers that Statistic.h includes before NDEBUG is defined, so that NDEBUG affects
-// only Statistic.h itself.
+// Include the headers of Statistic.h before NDEBUG is defined, so that it affects only Statistic.h.
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Compiler.h"
 #include <atomic>

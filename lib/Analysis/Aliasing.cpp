@@ -38,8 +38,7 @@ static int64_t countRanks(Op op, SymbolTableCollection &tables) {
   return ranks;
 }
 
-/// Returns the number of shards of the op's unit: the flat size of the unit divided by the size of
-/// the shard.
+/// Returns the number of shards of the op's unit: its flat size divided by the size of the shard.
 template <typename Op>
 static int64_t countShards(Op op, SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());

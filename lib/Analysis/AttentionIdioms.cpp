@@ -12,8 +12,8 @@
 //   q / n == k / n        chunks of n             causal or first n     prefix-LM with n keys
 //   data[q] == data[k]    document                window or first n     window, or n sink keys
 //
-// Derives the names of the operations of score_mod, beginning with the last one. x is the operand
-// that depends on the score, m an operand that does not:
+// Derives the names of the operations of score_mod, beginning with the last one. x is an operand
+// that depends on the score, and m is an operand that does not:
 //
 //   c · tanh(x / c)       softcap c               x + m[h] · (k - q)    ALiBi
 //   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias of each score

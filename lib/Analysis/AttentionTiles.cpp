@@ -14,11 +14,9 @@
 // 3. For `and`, the ranges of the operands are intersected pairwise. For `or`, the result has the
 //    ranges of all operands. Ranges with an equal begin or end are joined. Other ranges are joined
 //    if there are more than four, or if their order is not known.
-// 4. The ranges to visit are made disjoint, and each mask-free range is clamped to its range to
-//    visit.
+// 4. The ranges to visit are made disjoint, and each mask-free range is clamped to its range.
 //
-// The bounds of ranges are expressions, so the cost depends on the number of conditions, not on the
-// extents of the score matrix.
+// The bounds are expressions, so the cost depends on the number of conditions, not on extents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +55,7 @@ private:
   };
   Parts partsOf(const MaskFormula &mask);
   Bounds solveAtom(TileExpr atom, bool some);
-  /// Returns the largest (or least) value of `expr` for a variable in the tile; null if it is
-  /// unknown.
+  /// Returns the largest (or least) value of `expr` over the tile; null if it is unknown.
   TileExpr extremeOverTile(TileExpr expr, bool largest);
   bool hasLoop(TileExpr expr) {
     return expr.contains(
@@ -116,8 +113,7 @@ TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
 }
 
 /// Returns a range of the loop. If `some`, it contains all iterations with `atom >= 0` for some
-/// element of the tile. Otherwise, all its iterations have `atom >= 0` for all elements of the
-/// tile.
+/// element of the tile. Otherwise, its iterations have `atom >= 0` for all elements.
 RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   Bounds unclear{zero, some ? extent : zero};
   TileExpr inLoop, rest = TileExpr::constant(atom.offset());
@@ -322,8 +318,8 @@ static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Appends the comparisons of a value of the row with a value of the column that are operands of
-/// the conjunction `condition`.
+/// Appends the comparisons in the conjunction `condition` of a value of the row with one of the
+/// column.
 static void collectComparisons(Value condition, MaskReader &reader,
                                SmallVectorImpl<SideComparison> &comparisons) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {

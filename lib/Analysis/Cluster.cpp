@@ -48,15 +48,13 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
   int64_t inner = 1;         // number of ranks in one group of the previous level
   int64_t steps = ranks - 1; // number of steps of the ring not yet assigned to a level
   for (const ClusterLink &link : cluster.links) {
-    // Count the members of the ring in one group of the previous level, and in one group of this
-    // level.
+    // Count the members of the ring in one group of the previous level and of this level.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
     auto joined = static_cast<int64_t>(link.ranks);
     int64_t here = std::clamp<int64_t>(joined / stride, 1, ranks);
     if (here > below) {
       bandwidth = std::min(bandwidth, link.plain.bytesPerSecond * static_cast<double>(below));
-      // Count the steps of the ring that connect different groups of the previous level within one
-      // group of this level.
+      // Count the ring's steps between groups of the previous level in one group of this level.
       int64_t crossings = std::min(steps, (ranks + below - 1) / below - (ranks + here - 1) / here);
       latency += static_cast<double>(crossings) * link.plain.stepSeconds;
       steps -= crossings;

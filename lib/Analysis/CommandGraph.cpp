@@ -11,8 +11,7 @@
 // 1. Collect the ranges of buffers that each command reads or writes. A loop accesses the ranges of
 //    all its commands in all iterations. If the range depends on the rank, the command counts as an
 //    access to the ranges of all ranks.
-// 2. Let the later of two commands depend on the earlier if they access the same bytes and at least
-//    one of them writes.
+// 2. A command depends on an earlier one if both access the same bytes and at least one writes.
 //
 // The cost is O(n^2) for n accesses to one buffer, summed over all buffers.
 //

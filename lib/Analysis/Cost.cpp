@@ -69,8 +69,7 @@ double CostModel::getLatency(CollectiveOp collective) {
   return getCollectiveSeconds(collective, 0);
 }
 
-/// Returns the bandwidth of the link between the memories of a copy, or 0 for a copy within one
-/// memory.
+/// Returns the bandwidth between the memories of a copy, or 0 for a copy within one memory.
 double CostModel::getCopyBandwidth(CopyOp copy) {
   auto program = copy->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());

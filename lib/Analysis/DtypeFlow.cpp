@@ -8,16 +8,14 @@
 //          ->  loss: reduce, add                             ->            step block
 //                                  gradient, factors  ->  optimizer     -> state
 //
-// 1. Walk back from each result that updates state. The op that computes the result belongs to the
-//    part `optimizer`. Its first tensor operand is the gradient, and its scalar operands are
-//    factors.
+// 1. Walk back from each result that updates state. The op that computes the result is in the part
+//    `optimizer`. Its first tensor operand is the gradient, its scalar operands are factors.
 // 2. Walk back from each gradient, through loops, to the reduce_scatter that computes it.
 // 3. Walk back from the op that updates the step block. Its first operand leads to the reductions
 //    that compute the loss, its other operands lead to the gradients, whose norm is computed.
 // 4. All ops that steps 1 to 3 do not visit belong to the part `model`.
 // 5. Make a row with the types of each reduction, product, attention, conversion and collective.
-// 6. Append rows for the values of the forward that remain f32 despite --param-dtype, with the
-//    reasons.
+// 6. Append rows for values of the forward that remain f32 despite --param-dtype, with reasons.
 //
 // O(ops).
 //
@@ -77,8 +75,8 @@ StepParts::StepParts(func::FuncOp program) {
 /// Assigns `op` to `part`. Returns false if `op` already belongs to a part.
 bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
 
-/// Walks back from the new state of a unit, through a gather of its pieces, to the op that updates
-/// the state.
+/// Walks back from the new state of a unit, through a gather of its pieces, to the op of the
+/// update.
 void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   Operation *def = v.getDefiningOp();
   if (!def || !mark(def, StepPart::optimizer))
@@ -153,8 +151,7 @@ void StepParts::followNorm(Value v) {
       followNorm(operand);
 }
 
-/// Walks back from the loss to the reductions that compute it. The operands of these reductions
-/// belong to the model.
+/// Walks back from the loss to the reductions that compute it. Their operands belong to the model.
 void StepParts::followLoss(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def)
@@ -199,8 +196,7 @@ private:
 };
 } // namespace
 
-/// Appends a row for each reason in the attribute `fsdp.kept_wide` why values of the model stay
-/// f32.
+/// Appends a row for each reason in `fsdp.kept_wide` why values of the model stay f32.
 static void addKeptWide(ModuleOp module, SmallVectorImpl<DtypeRow> &rows) {
   auto kept = module->getAttrOfType<DictionaryAttr>(FSDPDialect::keptWideAttr);
   if (!kept)
@@ -257,8 +253,8 @@ void RowCollector::addStates(func::FuncOp program) {
           arg.getType(), 1);
 }
 
-/// Returns the extf or truncf that computes `yielded` or the first choice of the select that does;
-/// null if there is none.
+/// Returns the extf or truncf that computes `yielded`, possibly followed by a select; null if none
+/// does.
 static Operation *getConversion(Value yielded) {
   Operation *op = yielded.getDefiningOp();
   if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))

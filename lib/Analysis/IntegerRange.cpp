@@ -57,8 +57,7 @@ static ConstantIntRanges toUpstream(Type type, IntegerRange range) {
 }
 
 IntegerRange fsdp::inferResultRange(Operation *op, ArrayRef<IntegerRange> operands) {
-  // MLIR's rules do not fold eq and ne if only the signed bounds of the operands are disjoint, so
-  // fold these comparisons here.
+  // MLIR's rules do not fold eq and ne if only the signed bounds are disjoint, so fold them here.
   if (auto cmp = dyn_cast<arith::CmpIOp>(op);
       cmp && (operands[0].hi < operands[1].lo || operands[1].hi < operands[0].lo)) {
     if (cmp.getPredicate() == arith::CmpIPredicate::eq)

@@ -12,11 +12,11 @@
 //    constants, divisions and remainders by constants, minima, maxima and selects. Other results,
 //    and results that may wrap, become leaves. A leaf is a scalar if its value depends on neither q
 //    nor k, else opaque: only its range is known.
-// 2. Comparisons become `a - b >= 0`. If an operand may be negative, an unsigned comparison becomes
-//    two conditions.
-// 3. A condition on a minimum becomes a conjunction: min(x, y) + c >= 0 is x + c >= 0 and y + c >=
-//    0. Conditions on maxima and selects are split similarly. The negation of a formula is applied
-//    to its conditions.
+// 2. Comparisons become `a - b >= 0`. An unsigned comparison becomes two conditions if an operand
+//    may be negative.
+// 3. A condition on a minimum becomes a conjunction: min(x, y) + c >= 0 is x + c >= 0 and
+//    y + c >= 0. Conditions on maxima and selects are split similarly. Negations are applied to
+//    the conditions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,8 +105,7 @@ TileExpr MaskReader::leaf(Value value, IntegerRange range) {
                                                   : TileExpr::opaque(value, range);
 }
 
-/// Returns a tree that is 1 if `condition` holds, else 0. Returns null if the formula is not a
-/// single condition.
+/// Returns a tree that is 1 if `condition` holds, else 0; null if it is not a single condition.
 static TileExpr asNumber(const MaskFormula &condition) {
   TileExpr one = TileExpr::constant(1), zero = TileExpr::constant(0);
   if (condition.kind == MaskFormula::True || condition.kind == MaskFormula::False)

@@ -12,9 +12,9 @@
 
 namespace mlir::fsdp {
 
-/// A boolean function of b, h, q and k: conditions `atom >= 0` that are joined by `and` and `or`.
-/// An atom is a tree over Row, Column, Batch and Head. It contains minima, maxima and choices only
-/// inside divisions.
+/// A boolean function of b, h, q and k: conditions `atom >= 0`, joined by `and` and `or`. An atom
+/// is a tree over Row, Column, Batch and Head, with minima, maxima and choices only inside
+/// divisions.
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;

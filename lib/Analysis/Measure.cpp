@@ -103,8 +103,7 @@ static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories])
     bytes[category] += most[category];
 }
 
-/// Adds to `report` the bytes that a rank would hold without sharding, and the padding of
-/// parameters.
+/// Adds to `report` the bytes per rank without sharding, and the padding of parameters.
 static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
   for (auto state : layout.getOps<StateSlotOp>()) {
     auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(module, state.getUnitAttr());

@@ -7,7 +7,7 @@
 // - Contraction: the product of its loop ranges.
 // - Attention: two products per score in the forward and five in the backward, for scores in tiles
 //   that the mask does not exclude. The number for an op is multiplied by the trip counts of the
-//   loops around the op. Elementwise work, and products in loops of unknown trip count, are not
+//   loops around it. Elementwise work, and products in loops of unknown trip count, are not
 //   counted.
 //
 //===----------------------------------------------------------------------===//
@@ -53,8 +53,7 @@ static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   return all ? static_cast<double>(visited) / all : 0;
 }
 
-/// Returns the number of multiply-adds of an attention op that computes `products` products per
-/// score.
+/// Returns the multiply-adds of an attention op that computes `products` products per score.
 template <typename Op>
 static uint64_t countProducts(Op op, unsigned products) {
   ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape(),

@@ -19,9 +19,9 @@
 // 2. For each order, place each interval in a gap between the placed intervals that overlap it in
 //    time. Use the lowest gap that is large enough (first fit) or the smallest such gap (best fit).
 // 3. Keep the smallest packing. Stop if it reaches the lower bound or `enough`.
-// 4. If no packing reaches them, amend each order. Move the interval with the highest end offset to
-//    an earlier, pseudo-random position in the order. Undo the move if the packing grows. Make at
-//    most 1000 moves, and fewer for many intervals.
+// 4. Without such a packing, amend each order. Move the interval with the highest end offset to an
+//    earlier, pseudo-random position in the order. Undo the move if the packing grows. Make at most
+//    1000 moves, and fewer for many intervals.
 //
 // The orders by contention are optimal for large models with few moments near the peak of live
 // bytes. The other orders are better if many moments are near the peak. The cost is O(n^2) per

@@ -157,8 +157,7 @@ void ScheduleProblem::findEpilogues() {
     for (unsigned earlier : commands[command].before) {
       if (commands[earlier].role == Role::fixed)
         lastFixed = std::max(lastFixed, earlier + 1);
-      // A prologue moves with the start of another transfer, so an epilogue must not depend on a
-      // prologue.
+      // A prologue moves with another transfer, so an epilogue must not depend on a prologue.
       single &= commands[earlier].role != Role::prologue;
       if (commands[earlier].role == Role::fixed || commands[earlier].role == Role::prologue)
         continue;
@@ -193,7 +192,7 @@ void ScheduleProblem::findWindows() {
           transfer.latest = std::min(transfer.latest, commands[later].slot);
         else if (commands[later].home !=
                  commands[transfer.command]
-                     .home) // a later transfer, whose window is already known
+                     .home) // the home is a later transfer, whose window is already known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

@@ -11,7 +11,7 @@
 //            return %loss, s̄
 //
 // 1. Copy the forward of the program "step" to a function @eval.
-// 2. Mark float values that depend on trainable parameters through float values (Cotangents).
+// 2. Mark as active each float value that depends on a trainable parameter (Cotangents).
 // 3. Set the cotangent of the loss to 1, or to a new argument, the loss scale. Walk the ops from
 //    last to first. For each op, add to the cotangents of its operands (Adjoints.h).
 // 4. When the walk reaches the unshard of a unit, the cotangents of its parameters are complete.

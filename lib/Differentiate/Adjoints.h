@@ -27,7 +27,8 @@ LogicalResult differentiateOp(Operation *op, Cotangents &cotangents);
 
 LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangents);
 
-/// Returns true if `op`, with the maps A, B and C, computes only out[C] += in0[A] · in1[B].
+/// Returns true if `op` computes only out[C] += in0[A] · in1[B] and conversions, where A, B and C
+/// are its indexing maps.
 bool isPlainContraction(linalg::GenericOp op);
 /// Emits a contraction that adds to the cotangent of input `index`. Returns false, without a
 /// change, if the product reduces no loop and therefore is no contraction.

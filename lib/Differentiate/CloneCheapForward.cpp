@@ -59,7 +59,7 @@ private:
 
   func::FuncOp func;
   ForwardPart forward;
-  llvm::MapVector<Value, Operation *> saved; // saved values, each with its first reader in the backward
+  llvm::MapVector<Value, Operation *> saved; // saved values, and the first backward reader of each
   DenseSet<Value> pinned;                    // operands of clones, which must remain saved
   ParameterDerived derived;
   unsigned maxOps;

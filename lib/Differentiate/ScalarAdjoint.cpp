@@ -175,7 +175,7 @@ static Rule rule(math::ClampFOp op, Site s, unsigned i) { // value, min, max
   return s.select(s.compare(Predicate::OGE, s.x(0), low), below, zero);
 }
 
-/// Returns the value of a scalar constant, or of float conversions of a constant.
+/// Returns the value of a constant, possibly converted between float types; else nothing.
 static std::optional<double> getConstant(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::TruncFOp, arith::ExtFOp>(def))

@@ -46,7 +46,7 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
 }
 
 /// Returns, for each element of `ids`, the position of the first equal element. Computes minima of
-/// positions as floats, for which kernels exist; these floats are exact.
+/// positions as floats, for which kernels exist; floats represent them exactly.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());
   double count = type.getDimSize(0);

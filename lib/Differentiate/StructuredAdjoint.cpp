@@ -172,7 +172,7 @@ static bool reachesOnce(AffineMap map, Type type) {
   return map.dropZeroResults().isPermutation();
 }
 
-/// If x̄ equals ȳ (residual additions), adds ȳ to the cotangent of `operand`; returns true.
+/// Adds ȳ to the cotangent of `operand` and returns true if x̄ equals ȳ (residual additions).
 bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient) {
   while (auto extended = gradient.getDefiningOp<arith::ExtFOp>())
     gradient = extended.getIn();

@@ -9,8 +9,8 @@
 // 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
 //    the arguments. fsdp.reduce_scatter avg computes a gradient or, if only lookups read the unit,
 //    fsdp.reduce_rows avg. The results of all other fsdp.reduce_rows follow.
-// 2. If a unit is gathered again, the backward reads no value of the forward that is derived from
-//    it.
+// 2. If a unit is gathered again, the backward reads no value that the forward derived from the
+//    parameters of this unit.
 // 3. No elementwise addition adds a tensor of zeros.
 //
 //===----------------------------------------------------------------------===//

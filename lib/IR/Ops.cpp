@@ -149,7 +149,7 @@ void AwaitOp::print(OpAsmPrinter &printer) {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, -1 for an error.
+/// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, -1 for malformed text.
 static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
   auto [axis, count] = name.split(':');
   int64_t ranks = 0;

@@ -20,7 +20,7 @@
 namespace mlir::fsdp {
 
 /// Returns the cluster that the file `path` describes. Returns getCpuCluster() if `path` is empty,
-/// and getGpuCluster() if `path` is `gpuClusterName`. Emits an error at the wrong line of the file.
+/// and getGpuCluster() if `path` is `gpuClusterName`. Emits errors at their positions in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
 /// Estimates the seconds that one rank needs for a command of a program.

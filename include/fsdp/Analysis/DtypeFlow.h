@@ -18,11 +18,11 @@ namespace mlir::fsdp {
 
 /// Part of a training step. Each op belongs to one part.
 enum class StepPart {
-  model,     ///< forward and backward
-  loss,      ///< from the ops that reduce the loss to the op that stores the loss in the step block
-  gradient,  ///< from the cotangents of a unit's parameters to the unit's reduced gradient
-  norm,      ///< computes the norm of the gradients and stores it in the step block
-  optimizer, ///< update of parameters and optimizer state
+  model,     ///< all other ops: the forward and the backward
+  loss,      ///< ops that reduce the loss and store it in the step block
+  gradient,  ///< ops that convert, add and reduce the gradients of units
+  norm,      ///< ops that compute the norm of the gradients and store it in the step block
+  optimizer, ///< ops that update parameters and optimizer state
 };
 StringRef stringifyStepPart(StepPart part);
 

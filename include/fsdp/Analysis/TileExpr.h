@@ -68,8 +68,8 @@ public:
   Symbol asSymbol() const;
   /// Returns the value of the region that a Scalar or Opaque tree represents.
   Value value() const;
-  /// Return the terms and the offset of a sum Σ factor · term + offset. Another tree is a sum of
-  /// one term.
+  /// Return the terms and the offset of a sum Σ factor · term + offset. Every other tree counts as
+  /// a sum of one term.
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;

@@ -25,8 +25,8 @@ inline constexpr StringLiteral kindAttr = "fsdp.kind";
 inline constexpr StringLiteral outAttr = "fsdp.out";
 inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 
-/// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, else
-/// `element`.
+/// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, and `element`
+/// for all other types.
 Type getStorageType(Type element);
 /// Returns whether buffers can store the type `element`: signless, of 1, 8, 16, 32 or 64 bits.
 bool isStoredInteger(Type element);

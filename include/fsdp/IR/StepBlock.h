@@ -21,7 +21,7 @@ namespace fsdp {
 enum class StepSlot : int64_t {
   LearningRate = 0, ///< learning rate, which the host writes before a step
   Step = 1,         ///< number of applied steps
-  LossScale = 2,    ///< loss scale of the next step; 0 before the first step, or if losses are not scaled
+  LossScale = 2,    ///< loss scale of the next step; 0 before the first step and without scaling
   Growth = 3,       ///< number of steps since the loss scale changed; -1 if the loss scale is fixed
   Clip = 4,         ///< factor by which gradients are multiplied: clip factor / loss scale
   Tokens = 5,       ///< number of tokens of all applied steps
@@ -29,9 +29,9 @@ enum class StepSlot : int64_t {
   Loss = 7,
   GradNorm = 8,      ///< norm of the gradients before clipping
   Skipped = 9,       ///< number of steps that were not finite and therefore not applied
-  Lookups = 10,      ///< number of ranks with a lookup out of range; if not 0, the step changed no state
+  Lookups = 10,      ///< number of ranks with an id out of range; if not 0, no state changed
   LookupNumber = 11, ///< 1 + index of this rank's first lookup op with an id out of range, or 0
-  LookupValue = 12,  ///< bits 42-63 of the id out of range; elements 13 and 14 hold bits 21-41 and 0-20
+  LookupValue = 12,  ///< bits 42-63 of that id; elements 13 and 14 contain bits 21-41 and 0-20
 };
 constexpr int64_t kStepBlockSize = 16;
 

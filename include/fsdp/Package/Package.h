@@ -30,7 +30,7 @@ struct ArtifactPieces {
 };
 
 /// Returns the contents of the artifact (common/include/fsdprt/artifact_header.h) for a planned
-/// module after fsdp-add-workspace. They are a function of the arguments: they contain no time.
+/// module after fsdp-add-workspace. Equal arguments yield equal contents.
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &kernels,
                                         const StepOptions &options);
 

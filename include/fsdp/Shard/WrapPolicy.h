@@ -17,7 +17,7 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Name of the parameter's unit from the attribute `fsdp.unit`; else the policy chooses it.
+  /// Name of the unit from the attribute `fsdp.unit`; without a value, the policy chooses the unit.
   std::optional<StringRef> unit = std::nullopt;
 };
 
@@ -44,7 +44,7 @@ struct WrapOptions {
   StringRef policy;       ///< transformer, size, manual or none
   StringRef layerPattern; ///< for policy transformer
   StringRef wrapFile;     ///< for policy manual
-  int64_t minNumParams; ///< least elements of a unit, for policies size and transformer; 0 for the default
+  int64_t minNumParams;   ///< least elements of a unit (size, transformer); 0 for the default
 };
 
 /// Default of minNumParams for policy size, as in PyTorch's `size_based_auto_wrap_policy`.

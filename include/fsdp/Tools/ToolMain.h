@@ -31,8 +31,7 @@ bool printedHelp(int argc, char **argv, const char *name, llvm::StringRef text);
 void setVersion(const char *name);
 
 /// Returns the reason why `path` cannot be opened for writing or why writing would overwrite
-/// `input`, or nothing. Creates no file that remains. Call this function before the work starts.
-/// "-" is stdout.
+/// `input`, or nothing. Leaves no new file. Call it before the work starts. "-" is stdout.
 std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef input = "");
 
 /// Creates or truncates `path` for writing; "-" is stdout. Waits at most 10 seconds for a process

@@ -122,7 +122,7 @@ private:
   /// For each block of keys and each block of queries, the number of later blocks of keys that
   /// visit this block of queries.
   std::vector<int64_t> later;
-  std::vector<int64_t> visitors; ///< for each block of queries, number of blocks of keys that visit it
+  std::vector<int64_t> visitors; ///< per block of queries, number of blocks of keys that visit it
   std::vector<BlockStep> steps;  ///< steps of the current block of threads
 };
 } // namespace

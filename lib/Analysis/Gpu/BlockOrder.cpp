@@ -7,8 +7,8 @@
 // 1. A block of threads begins as soon as a slot is free.
 // 2. The steps of a block run one after another. A block has one buffer for values to add, so a
 //    step copies its values there only after the block's previous addition has ended.
-// 3. An addition begins when its values are in the buffer and the previous addition to the same sum
-//    has ended.
+// 3. An addition begins when its values are in the buffer and the previous addition to the sum
+//    ended.
 //
 // Blocks are simulated in ascending order, so the previous additions to a sum must be made by
 // blocks that are already simulated. O(steps + blocks log slots).

@@ -154,7 +154,7 @@ private:
   };
   SmallVector<Entry> stack;
   llvm::DenseMap<const void *, int64_t> depths; ///< 0 while the object is on the stack
-  SmallVector<AffineExpr> expressions;          ///< expressions of visited maps and sets whose depth is not computed
+  SmallVector<AffineExpr> expressions;          ///< expressions of visited maps, without depth
 };
 } // namespace
 

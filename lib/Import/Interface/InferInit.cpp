@@ -14,8 +14,9 @@
 //   not read                                          0
 //   integers                                          0, with a warning unless the file has values
 //
-// Uses of views, slices, copies and casts of a parameter count as its uses. A remark lists the
-// inferred values. Values from the file of --params-file or a weights file have precedence.
+// Uses of views, slices, copies and casts of a parameter count as uses of the parameter. A remark
+// lists the inferred values. Values from the file of --params-file or a weights file have
+// precedence.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,8 +56,8 @@ namespace {
 /// All copies of one constant. If they are trained, they become one parameter.
 struct Table {
   SmallVector<Operation *> ops;
-  std::string name;                ///< name in the location or, without one, resource key; may be empty
-  std::optional<int64_t> position; ///< position among the constants of the file
+  std::string name;                ///< name in the location, else the resource key; may be empty
+  std::optional<int64_t> position; ///< position in the file
   SidecarEntry *entry = nullptr;
   bool isNamed = false; ///< whether an option names the constant as a parameter
 

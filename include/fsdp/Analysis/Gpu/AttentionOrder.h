@@ -18,7 +18,8 @@
 
 namespace mlir::fsdp {
 
-/// Blocks of keys that a block of queries visits, or the converse, in ascending order.
+/// Blocks of keys that a block of queries visits, or blocks of queries that a block of keys visits,
+/// in ascending order.
 struct BlockVisits {
   SmallVector<int64_t> blocks;
   int64_t free = 0; ///< number of visited blocks that need no mask
@@ -26,7 +27,8 @@ struct BlockVisits {
 
 /// Returns the visits of each block of `size` queries (or keys), of which there are `extent` in
 /// total. `ranges` are in units of blocks of keys (or queries). If a bound of a range depends on
-/// data, uses the widest range and counts no block in `free`. Evaluates bounds for batch 0, head 0.
+/// data, uses the widest range and counts none of its blocks in `free`. Evaluates bounds for batch
+/// 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 //===----------------------------------------------------------------------===//

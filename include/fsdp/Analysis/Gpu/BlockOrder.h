@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A GPU starts the blocks of threads of a launch in ascending order, each as soon as a slot is
-// free:
+// A GPU starts the blocks of threads of a launch in ascending order, each as soon as a slot of a
+// multiprocessor is free:
 //
 //   slot 0   | 0     | 3      |            list scheduling: the launch ends with its last block
 //   slot 1   | 1   | 2 | 4       |
@@ -91,19 +91,19 @@ struct Integers {
 /// Order of the tiles of queries. A tile is a block of rows of one head. A launch has `blocks`
 /// blocks of threads, and each of them processes one tile per round.
 ///
-///   sections The launch processes one section of `together` heads after another. Each section
+///   sections  The launch processes one section of `together` heads after another. Each section
 ///             begins with the last row blocks of its heads, which visit the most keys under a
 ///             causal mask. In odd rounds, the block of threads with the highest number gets the
 ///             first tile.
-///   pairs In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j of
-///             head 2i and row block j of head 2i + 1. Under a causal mask all such pairs have
+///   pairs     In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j
+///             of head 2i and row block j of head 2i + 1. Under a causal mask all such pairs have
 ///             equal work.
 struct QueryOrder {
-  int64_t heads = 1;     ///< heads of all batches; query heads that share keys are consecutive
+  int64_t heads = 1;     ///< heads of all batches; those that share keys are consecutive
   int64_t rowBlocks = 1; ///< number of row blocks per head
-  int64_t blocks = 1;    ///< number of blocks of threads; at most tiles()
+  int64_t blocks = 1;    ///< blocks of threads; at most tiles()
   int64_t together = 1;  ///< number of heads per section; divides `heads`
-  bool pairs = false;    ///< true for the order `pairs`, false for `sections`; `pairs` needs even `heads`
+  bool pairs = false;    ///< true for `pairs` (`heads` must be even), false for `sections`
 
   template <typename T>
   struct Tile {
@@ -145,17 +145,18 @@ struct QueryOrder {
 /// Order of the blocks of keys, which add to the gradients of queries. A block of threads processes
 /// one or two blocks of keys, for one of `parts` equal parts of the query heads of a kv head:
 ///
-///   single each block of threads processes one block of keys, in descending order per head
-///   pairs block of threads c of a pair of heads processes block of keys keyBlocks - 1 - c of one
-///             head, then block of keys c of the other head. Under a causal mask all blocks of
+///   single    A block of threads processes one block of keys. The blocks of keys of a head are in
+///             descending order.
+///   pairs     Block of threads c of a pair of heads processes block of keys keyBlocks - 1 - c of
+///             one head, then block of keys c of the other head. Under a causal mask all blocks of
 ///             threads have equal work.
 ///
 /// Additions to one block of queries occur in the order of the blocks of threads. The second block
-/// of keys of a pair visits them in descending order. Under a causal mask, each block of threads
-/// therefore begins with queries to which the previous block of threads has just added, and none
-/// waits for a later one. Without a mask, all blocks of threads of a head begin with the same
-/// queries, so each waits for all earlier ones. The blocks of threads of `together` heads (or pairs
-/// of heads) alternate, so that fewer blocks of one head begin at the same time.
+/// of keys of a pair visits the blocks of queries in descending order. Under a causal mask, each
+/// block of threads therefore begins with queries to which the previous block of threads has just
+/// added, and none waits for a later one. Without a mask, all blocks of threads of a head begin
+/// with the same queries, so each waits for all earlier ones. The blocks of threads of `together`
+/// heads (or pairs of heads) alternate, so that fewer blocks of one head begin at the same time.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< kv heads of all batches
   int64_t keyBlocks = 1; ///< number of blocks of keys per head

@@ -52,7 +52,7 @@ struct GpuRates {
 struct GpuLatencies {
   static constexpr double barrier = 40;    ///< a barrier of all threads of a block
   static constexpr double global = 1000;   ///< a read of global memory
-  static constexpr double addition = 1500; ///< an addition to global memory for which another block waits
+  static constexpr double addition = 1500; ///< an addition in global memory for which a block waits
 };
 
 } // namespace mlir::fsdp
