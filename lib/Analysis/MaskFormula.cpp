@@ -336,7 +336,7 @@ MaskFormula MaskReader::readOp(Value condition, bool negated) {
       .Case([&](arith::OrIOp op) { return joined(MaskFormula::Or, op.getLhs(), op.getRhs()); })
       .Case([&](arith::MulIOp op) {
         return joined(MaskFormula::And, op.getLhs(), op.getRhs());
-      }) // an `and` of booleans
+      }) // a product of booleans is a conjunction
       .Case<arith::XOrIOp, arith::AddIOp, arith::SubIOp>(
           [&](auto op) { return compare(negated ? P::eq : P::ne, op.getLhs(), op.getRhs()); })
       .Case([&](arith::SelectOp op) {

@@ -38,7 +38,7 @@ static int64_t getAlignedBytes(BufferOp buffer) {
   return llvm::alignTo(buffer.getBytes(), bufferAlignment);
 }
 
-/// Returns the program named `step`, or the first program if none has that name, and its layout.
+/// Returns the program named `step` or, if there is none, the first program, with its layout.
 static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
   ProgramOp step;
   for (auto program : module.getOps<ProgramOp>())

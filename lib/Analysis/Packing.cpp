@@ -18,7 +18,7 @@
 //    contention by size x lifetime or by lifetime. Break ties by begin, then by index.
 // 2. For each order, place each interval in a gap between the placed intervals that overlap it in
 //    time. Use the lowest gap that is large enough (first fit) or the smallest such gap (best fit).
-// 3. Keep the smallest packing. Stop if it reaches the lower bound or `enough`.
+// 3. Keep the smallest packing. Stop as soon as its size is the lower bound, or at most `enough`.
 // 4. Without such a packing, amend each order. Move the interval with the highest end offset to an
 //    earlier, pseudo-random position in the order. Undo the move if the packing grows. Make at most
 //    1000 moves, and fewer for many intervals.

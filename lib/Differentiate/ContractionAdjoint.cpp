@@ -50,8 +50,8 @@ bool fsdp::isPlainContraction(linalg::GenericOp op) {
          (l == body.getArgument(1) && r == body.getArgument(0));
 }
 
-/// Returns true if linalg.contract accepts the maps: each loop is in the output or in both inputs,
-/// and at least one loop is in the inputs only.
+/// Returns true if linalg.contract accepts the maps: each loop of the output is a loop of an input,
+/// and all other loops, at least one, are loops of both inputs.
 static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   bool reduces = false;
   for (unsigned d = 0; d < out.getNumDims(); ++d) {

@@ -24,7 +24,7 @@ Type withElementType(Type type, Type element);
 /// Converts the scalar `v` to the float type `to`, by extf and truncf.
 Value convertFloat(OpBuilder &b, Location loc, Value v, Type to);
 
-/// Converts a scalar or, by one elementwise op, a tensor to the element type `element`.
+/// Converts a scalar, or a tensor by one elementwise op, to the element type `element`.
 Value convertElements(OpBuilder &b, Location loc, Value v, Type element);
 
 using ScalarBody = function_ref<Value(OpBuilder &, Location, ValueRange)>;

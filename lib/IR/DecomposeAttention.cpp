@@ -314,7 +314,7 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
     auto argument = dyn_cast<BlockArgument>(index);
     if (!argument)
       return std::nullopt;
-    unsigned loop = argument.getArgNumber() - 2; // the cotangent and the score come first
+    unsigned loop = argument.getArgNumber() - 2; // arguments 0 and 1: cotangent, score
     AffineExpr expr = getAffineDimExpr(loop, contribution.getContext());
     if (extents[loop] != size || llvm::is_contained(exprs, expr))
       return std::nullopt;
@@ -399,7 +399,7 @@ Value GradBuilder::atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp 
   return masked(b, l, g, 0);
 }
 
-/// Returns the gradient of one captured tensor, of type `type`.
+/// Returns the gradient of the captured tensor `capture` as a tensor of type `type`.
 Value GradBuilder::captured(Value capture, Type type) {
   auto shape = cast<RankedTensorType>(type).getShape();
   Type element = typeOf(capture).getElementType();

@@ -28,7 +28,7 @@ std::string describeCommand(Operation *command);
 struct NumberedCommand {
   Operation *op;
   int64_t number;
-  /// Numbers of the surrounding loop and of the last command of that loop; -1 outside loops.
+  /// Number of the loop around the command, and of the last command in that loop; else -1.
   int64_t loopFirst = -1, loopLast = -1;
   /// Number of times that the program runs the command.
   int64_t turns = 1;

@@ -29,7 +29,7 @@ StringRef stringifyStepPart(StepPart part);
 /// Assigns each op to a part of the step. Walks backwards from the results of the program.
 class StepParts {
 public:
-  /// `program` is a program after the stage Update.
+  /// `program` is the function of a program after the stage Update.
   explicit StepParts(func::FuncOp program);
 
   StepPart operator[](Operation *op) const { return parts.lookup_or(op, StepPart::model); }

@@ -26,7 +26,7 @@ struct MemoryReport {
   int64_t host = 0, hostBytes[numCategories] = {};
   /// Size of the file in which a rank keeps offloaded state.
   int64_t file = 0;
-  /// Bytes that a single rank would hold without sharding and padding.
+  /// Bytes that each rank would hold without sharding and without padding.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
   int64_t getUnshardedOwned() const {
     return unshardedParameters + unshardedGradients + unshardedOptimizer;

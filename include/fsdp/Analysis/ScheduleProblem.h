@@ -76,7 +76,7 @@ public:
     // Derived.
     /// Whether the transfer ends as early as possible: not `isLate`, or no command waits for it.
     bool isEarly = false;
-    /// Commands that move with the start, and commands that move with the wait.
+    /// Commands that move with the start of the transfer, and those that move with the wait.
     llvm::SmallVector<unsigned> prologue, epilogue;
     unsigned earliest = 0, latest = 0; ///< first and last slot that the dependences allow
   };

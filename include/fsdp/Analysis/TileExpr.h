@@ -73,7 +73,7 @@ public:
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;
-  /// Returns the operands of FloorDiv, Min and Max. For Choose, returns condition, yes, no.
+  /// Returns the operands of FloorDiv, Min and Max, or the condition, `yes` and `no` of Choose.
   ArrayRef<TileExpr> operands() const;
   int64_t divisor() const;
 

@@ -54,7 +54,7 @@ struct GpuGrid {
 
 /// Contents of a GPU image: PTX in the bytes [0, ptxBytes), and a cubin if the PTX was assembled.
 struct GpuCode {
-  std::string chip; ///< such as "sm_90a"; empty if the image is not for a GPU
+  std::string chip; ///< name such as "sm_90a"; empty if the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
   llvm::StringMap<GpuGrid> grids;       ///< launches, by the symbol of the phase
   llvm::StringMap<GpuProduct> products; ///< library products, by the symbol of the phase

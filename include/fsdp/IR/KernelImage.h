@@ -46,7 +46,7 @@ struct KernelInfo {
   int64_t workerBytes = 0;
 };
 
-/// A shared object without undefined symbols (except those of libm in the reference).
+/// A shared object without undefined symbols (except those of libm for the target `reference`).
 struct Image {
   std::vector<char> elf;
   std::vector<KernelInfo> kernels;

@@ -28,7 +28,7 @@ enum class StepSlot : int64_t {
   Finite = 6,       ///< 1 if loss and gradients were finite; else 0, and the step changed no state
   Loss = 7,
   GradNorm = 8,      ///< norm of the gradients before clipping
-  Skipped = 9,       ///< number of steps that were not finite and therefore not applied
+  Skipped = 9,       ///< number of steps not applied because a value was not finite
   Lookups = 10,      ///< number of ranks with an id out of range; if not 0, no state changed
   LookupNumber = 11, ///< 1 + index of this rank's first lookup op with an id out of range, or 0
   LookupValue = 12,  ///< bits 42-63 of that id; elements 13 and 14 contain bits 21-41 and 0-20

@@ -37,20 +37,20 @@ struct Bytes {
 };
 
 /// Number of gathers of the forward or of the backward, or of copies, that may start before the
-/// wait for an earlier one. -1 allows as many as are needed to hide the transfers. As text: auto or
-/// N for all three numbers, or some of forward=N,backward=N,copy=N.
+/// wait for an earlier one. -1 allows as many as are needed to hide the transfers. The text is auto
+/// or N for all three numbers, or some of forward=N,backward=N,copy=N.
 struct Prefetch {
   int64_t forward = -1, backward = -1, copy = -1;
 };
 
 /// Whether the backward gathers parameters again, and among how many neighbouring ranks (0 for
-/// all). As text: true, false or N.
+/// all). The text is true, false or N.
 struct Reshard {
   bool again = true;
   int64_t within = 0;
 };
 
-/// Kinds of buffers that are kept in host memory. As text: none, or words joined by +.
+/// Kinds of buffers that are kept in host memory. The text is none, or words joined by +.
 struct OffloadKinds {
   bool parameters = false, gradients = false, optimizer = false, activations = false;
   /// Whether the optimizer state is kept in a file and copied to the host for the update.

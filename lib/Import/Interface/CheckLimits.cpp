@@ -153,7 +153,7 @@ private:
     bool isEntered;
   };
   SmallVector<Entry> stack;
-  llvm::DenseMap<const void *, int64_t> depths; ///< 0 while the object is on the stack
+  llvm::DenseMap<const void *, int64_t> depths; ///< of visited objects; 0 while on the stack
   SmallVector<AffineExpr> expressions;          ///< expressions of visited maps, without depth
 };
 } // namespace
@@ -213,8 +213,8 @@ int64_t Depths::of(Unique object) {
   return depths.lookup(object.pointer);
 }
 
-/// Returns the ops of a module, each before the ops in its regions, with their nesting depths.
-/// Stops after `most` ops.
+/// Returns the ops of a module with their nesting depths, an op before those in its regions. Stops
+/// after `most` ops.
 static SmallVector<std::pair<Operation *, int64_t>> listOps(ModuleOp module, int64_t most) {
   SmallVector<std::pair<Operation *, int64_t>> ops = {{module, 0}};
   for (size_t next = 0; next < ops.size() && static_cast<int64_t>(ops.size()) <= most; ++next) {

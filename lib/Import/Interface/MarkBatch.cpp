@@ -60,7 +60,7 @@ FailureOr<BlockArgument> MarkBatchPass::findArgument(StringRef text, StringRef t
   return diag;
 }
 
-/// Marks the argument that one option names.
+/// Sets fsdp.batch on the argument that the option value `text` names.
 LogicalResult MarkBatchPass::mark(StringRef text) {
   auto [target, name] = text.split('=');
   if (target.empty() || name.empty())

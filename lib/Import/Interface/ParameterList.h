@@ -39,7 +39,7 @@ struct SidecarEntry {
 struct ParameterList {
   std::vector<ParameterItem> items;
   std::vector<SidecarEntry> sidecar;
-  bool isAuto = false; ///< `--params=auto`: parameters are guessed without a warning
+  bool isAuto = false; ///< true for `--params=auto`: guess without a warning
 
   /// Returns whether one of the options names a parameter.
   bool namesAny() const { return !items.empty() || !sidecar.empty(); }

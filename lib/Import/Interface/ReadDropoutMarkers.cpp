@@ -43,7 +43,7 @@ using namespace mlir::fsdp;
 
 static constexpr llvm::StringLiteral dropoutAttr = "fsdp.dropout";
 
-/// Largest number of random elements of a sample that constraint (C3) of fsdp.random allows.
+/// Largest number of elements per sample that the constraint (C3) of fsdp.random allows.
 static constexpr int64_t maxPerSample = int64_t(1) << 33;
 
 namespace {
