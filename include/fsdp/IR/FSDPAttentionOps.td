@@ -10,7 +10,7 @@
 include "fsdp/IR/FSDPBase.td"
 include "mlir/IR/OpAsmInterface.td"
 
-// Tensors of 16-bit floats, f32 or f64.
+// A tensor of f16, bf16, f32 or f64.
 def FSDP_AttentionTensor : 4DTensorOf<[F16, BF16, F32, F64]>;
 def FSDP_LseTensor : 3DTensorOf<[F32, F64]>;
 

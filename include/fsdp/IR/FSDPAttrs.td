@@ -24,7 +24,7 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
-// Enum values of programs are equal to those in the artifact's schema.
+// The values of the enums in programs are equal to those in runtime/schema/artifact.fbs.
 def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer", [
     I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
     I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
@@ -64,7 +64,7 @@ def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
   let genSpecializedAttr = 0;
 }
 
-// A double, which is printed in its shortest exact form.
+// A double. It is printed with the fewest digits that represent it exactly.
 def FSDP_DoubleParameter : AttrOrTypeParameter<"::llvm::APFloat", "a double"> {
   let cppStorageType = "::llvm::APFloat";
   let comparator = "$_lhs.bitwiseIsEqual($_rhs)";

@@ -9,8 +9,8 @@
 //   fsdp.layout          an arena: its buffers, states and inputs
 //   fsdp.program         commands on slices of the buffers of one layout
 //
-// Commands of a program are numbered from 0 in textual order. The number of a loop directly
-// precedes the numbers of its body.
+// Commands of a program are numbered from 0 in textual order, so the number of a loop is followed
+// by the numbers of the commands in the loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -196,7 +196,7 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
 class FSDP_Command<string mnemonic, list<Trait> traits = []>
     : FSDP_Op<mnemonic, !listconcat([ParentOneOf<["ProgramOp", "LoopOp"]>,
                                      DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
-  // Every slice of an op satisfies the constraints (S1) to (S3) below.
+  // Every slice of a command satisfies the constraints (S1) to (S3) below.
   string sliceConstraints = [{
     Slices:
 

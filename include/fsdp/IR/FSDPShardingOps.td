@@ -38,13 +38,13 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let assemblyFormat = "$sym_name $axes attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of ranks on axis `name`, or in a group of neighbours such as "shard:2".
-    /// Returns 1 if there is no such axis.
+    /// Returns the size of the axis `name` or, for a name such as "shard:2", the number of
+    /// neighbours in a group. Returns 1 if there is no such axis.
     int64_t getAxisSize(::llvm::StringRef name);
-    /// Returns true if `name` is an axis, or names groups of neighbours that divide an axis.
+    /// Returns true if `name` is an axis, or a name "AXIS:N" where N divides the size of the axis.
     bool hasAxis(::llvm::StringRef name);
-    /// Returns the name of the groups of `ranks` neighbours on `axis`, or `axis` if `ranks` is the
-    /// size of the axis.
+    /// Returns `axis` if `ranks` is the size of the axis, else the name "AXIS:N" of the groups of N
+    /// = `ranks` neighbours on it.
     std::string getNeighbours(::llvm::StringRef axis, int64_t ranks);
     int64_t getNumRanks();
   }];
@@ -95,13 +95,13 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of elements of the whole flat buffer.
+    /// Returns the number of elements of the flat buffer of the unit.
     int64_t getFlatSize() { return getShards() * getShardSize(); }
     /// Return the axes over which parameters, accumulated gradients and optimizer state are split.
     ::llvm::SmallVector<::llvm::StringRef> getParameterAxes();
     ::llvm::SmallVector<::llvm::StringRef> getGradientAxes();
     ::llvm::SmallVector<::llvm::StringRef> getOptimizerAxes();
-    /// Returns the number of elements of one piece of the flat buffer, split over `axes`.
+    /// Returns the number of elements of a piece if the flat buffer is split over `axes`.
     int64_t getPieceSize(::llvm::ArrayRef<::llvm::StringRef> axes, ::mlir::fsdp::MeshOp mesh);
     ::mlir::fsdp::ParamAttr getParam(unsigned index) {
       return ::llvm::cast<::mlir::fsdp::ParamAttr>(getParams()[index]);
@@ -299,8 +299,8 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
 
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 
-// An op that starts a collective. The op has `channel` and `id`, and returns a token instead of the
-// results.
+// An op that starts an asynchronous collective. It has the attributes `channel` and `id`, and
+// returns a token instead of the results of the collective.
 class FSDP_StartOp<string mnemonic>
     : FSDP_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let results = (outs FSDP_TokenType:$token);

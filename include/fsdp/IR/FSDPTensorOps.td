@@ -91,7 +91,7 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-// A scalar key of random numbers: seed, step or first sample.
+// An operand on which random numbers depend: seed, step or first sample.
 def FSDP_KeyTensor : 0DTensorOf<[I64]>, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 
 def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
@@ -155,7 +155,7 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let hasFolder = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
-    /// Returns `per_sample`, the number of elements of one sample, or its default.
+    /// Returns the number of elements of one sample: `per_sample` or its default.
     int64_t getElementsPerSample();
   }];
 }

@@ -10,7 +10,7 @@
 include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
-// Import accepts ops of any dialect. Its passes create ops of the dialects listed here.
+// Import reads ops of any dialect. Its passes create ops of the dialects in this list.
 class ImportPass<string flag, string on> : Pass<flag, on> {
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
