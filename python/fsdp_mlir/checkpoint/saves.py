@@ -25,8 +25,7 @@ _STEP = re.compile(r"step-\d{8,}")
 
 
 def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
-    """Returns a save's folder. If the file ``latest`` names the save, also returns the index's
-    hash."""
+    """Returns a save's folder, and the index's hash if the file ``latest`` names the save."""
     if (folder / "index.json").is_file():
         return folder, None
     words = read_bytes(folder / "latest").decode(errors="replace").split()
