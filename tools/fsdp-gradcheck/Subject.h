@@ -30,7 +30,7 @@ struct Function {
   std::vector<unsigned> gradients;     ///< index of each gradient's argument
   std::vector<RankedTensorType> types; ///< types of the returned gradients
   unsigned precision = 53;             ///< significand bits of the narrowest float
-  unsigned numOps = 0; ///< number of structured ops, each of which may round
+  unsigned numOps = 0;                 ///< number of structured ops, each of which may round
   std::vector<RankedTensorType>
       held; ///< types of the stopped values: the last arguments of the forward
 };

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads a cluster from a file such as examples/clusters/8xH200.json, for the compiler's estimates
-// and the runtime's simulation of a step. Links form levels. A link of the first level joins `ranks`
-// consecutive ranks. A link of a further level joins several groups that the level before joins.
+// and the runtime's simulation of a step. Links form levels: a link of the first level joins
+// `ranks` consecutive ranks, and a link of the next level joins several of these groups.
 //
 //   | 0 1 2 3 4 5 6 7 | 8 .. 15 | ...      NVLink: 8 ranks
 //           InfiniBand between all         no number: all remaining ranks
