@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the functions that describe the sharded layout. A save contains this description, so
-// that the save can be read without the artifact.
+// Implements the C functions that describe the mesh, the units and the sharded states of an
+// artifact. A save contains this description, so that the save can be read without the artifact.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lines are compared by name, because another version of the runtime may write other lines.
+// Compares lines that have the same name, because two versions of the runtime may write different
+// lines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@ using namespace fsdprt;
 
 static constexpr size_t longestDetail = 100;
 
-/// Replaces newlines and tabs by spaces, because they separate lines and details.
+/// Replaces newlines, which separate lines, and tabs, which separate details, by spaces.
 static std::string plain(std::string text) {
   for (char &c : text)
     c = c == '\n' || c == '\t' ? ' ' : c;
@@ -63,7 +64,7 @@ static Line find(const std::vector<Line> &lines, const std::string &name) {
   return {};
 }
 
-/// Returns a value and its detail as text such as "'64 bytes' (a.txt)".
+/// Returns the value and the detail of a line as text such as "'64 bytes' (a.txt)".
 static std::string textOf(const Line &line) {
   return (line.value.empty() ? "not set" : "'" + printable(line.value) + "'") +
          (line.detail.empty() ? "" : " (" + printable(line.detail) + ")");
