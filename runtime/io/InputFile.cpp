@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The blocks of a large file that comparison() hashes are evenly spaced. The first block is at the
-// beginning of the file and the last block is at its end.
+// comparison() hashes evenly spaced blocks of a large file. The first block is at the beginning of
+// the file and the last block is at its end.
 //
 //===----------------------------------------------------------------------===//
 
