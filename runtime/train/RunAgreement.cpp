@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the text that ranks compare; see RunAgreement.h.
+// Builds the text that ranks compare (RunAgreement.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,7 +16,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// An empty endless loop reaches this limit in 20 s, and a loop with arithmetic in about 2 minutes.
+/// An empty endless loop executes this number of instructions in 20 s, and a loop with arithmetic
+/// in about 2 minutes.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =

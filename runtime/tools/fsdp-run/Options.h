@@ -17,8 +17,8 @@ namespace fsdprt {
 
 struct Options : TrainingOptions {
   bool dump = false;
-  std::string simulate;           ///< file that describes a cluster; empty for no simulation
-  std::vector<std::string> peers; ///< RANK=FILE for each rank that runs another artifact
+  std::string simulate;           ///< path of a cluster file; empty for no simulation
+  std::vector<std::string> peers; ///< RANK=FILE per rank with another artifact
   bool isNull() const { return device == "null"; }
   bool assertNoAllocations = false;
   enum class Fault { none, skipShardElement, dropGradient, allocate };
