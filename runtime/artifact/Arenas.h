@@ -23,12 +23,10 @@
 
 namespace fsdprt {
 
-/// Largest size in bytes of the arena of the device and of the arena of the host in a verified
-/// layout.
+/// Largest size in bytes of an arena, of the device or of the host, in a verified layout.
 constexpr uint64_t maxArenaBytes = uint64_t(1) << 48;
 
-/// hostBegin() and mappedBytes() do not overflow, because each arena has at most maxArenaBytes
-/// bytes.
+/// hostBegin() and mappedBytes() do not overflow, because no arena exceeds maxArenaBytes bytes.
 inline uint64_t hostBegin(const fb::Layout &layout) {
   uint64_t mask = FSDPRT_HOST_ARENA_ALIGNMENT - 1;
   return (layout.arena_bytes() + mask) & ~mask;
@@ -56,8 +54,7 @@ inline bool isOnHost(const fb::Layout &layout, uint64_t offset) {
 inline bool isOnDevice(const fb::Layout &layout, uint64_t offset) {
   return !isOnHost(layout, offset) && !isInFile(layout, offset);
 }
-/// Returns true if the range [begin, last + bytes) lies in one arena or in the file of offloaded
-/// states.
+/// Returns true if the range [begin, last + bytes) lies in one arena or in the file of states.
 inline bool liesInArena(const fb::Layout &layout, uint64_t begin, uint64_t last, uint64_t bytes) {
   uint64_t end = isInFile(layout, begin)   ? fileBegin(layout) + layout.file_bytes()
                  : isOnHost(layout, begin) ? mappedBytes(layout)

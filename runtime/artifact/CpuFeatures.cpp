@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An entry of the table contains the name of a feature, and the leaf, subleaf, register and bit of
-// CPUID that report the feature. Its last member is a mask of those bits of XCR0 which the
-// operating system must set: bits 1-2 for AVX, bits 1-2 and 5-7 for AVX-512, and bits 17-18 for
-// AMX.
+// An entry of the table contains a feature's name, and the leaf, subleaf, register and bit of CPUID
+// that report the feature. Its last member is a mask of those bits of XCR0 which the operating
+// system must set: bits 1-2 for AVX, bits 1-2 and 5-7 for AVX-512, bits 17-18 for AMX.
 //
 //===----------------------------------------------------------------------===//
 

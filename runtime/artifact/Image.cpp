@@ -93,8 +93,7 @@ private:
     return nullptr;
   }
 
-  /// Reads a value of type T at address `address` of the loaded image. `what` names the value in
-  /// messages.
+  /// Reads a value of type T at `address` in the loaded image. `what` names the value in messages.
   template <typename T>
   T fromMemory(uint64_t address, const char *what) {
     const std::byte *from = find(address, sizeof(T));

@@ -23,8 +23,7 @@ namespace fsdprt {
 class Image {
 public:
   Image() = default;
-  /// Copies and loads the image of `size` bytes at `bytes`. Throws Error with `file` in its
-  /// message.
+  /// Copies and loads the image of `size` bytes at `bytes`. Throws Error that names `file`.
   Image(const std::string &file, const std::byte *bytes, size_t size);
   ~Image();
   Image(const Image &) = delete;

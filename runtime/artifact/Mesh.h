@@ -71,8 +71,8 @@ public:
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 
 private:
-  /// Returns the size of axis `axis`. If `axis` selects groups of neighbours, returns the size of
-  /// one group.
+  /// Returns the size of an axis. If `axis` selects groups of neighbours, returns the size of a
+  /// group.
   uint64_t sizeAt(size_t axis) const {
     return axis < axes.size() ? axes[axis].size : neighbours[axis - axes.size()].size;
   }

@@ -6,8 +6,7 @@
 //
 // The verifier of FlatBuffers checks that the manifest can be read. The verifier that this file
 // declares checks that programs can be run: they access only their arenas, they end, and they
-// launch kernels only with large enough bindings. The comments at the begin of Verify*.cpp list its
-// rules (V1), (V2), ...
+// launch kernels only with large enough bindings. The files Verify*.cpp list its rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +25,7 @@ namespace fsdprt {
 /// Rules to check. With `all`, all rules are checked, so that the artifact can be run. With `form`,
 /// the verifier checks only that commands can be read and that the objects to which they refer
 /// exist. The null device uses `form`, because the device searches for faults itself. `form` omits
-/// (V5), (V6), (V15), and the checks of the positions of ranges in (V12), (V13), (V14), (V16) and
-/// (V19).
+/// (V5), (V6), (V15), and checks of positions of ranges in (V12), (V13), (V14), (V16) and (V19).
 enum class Rules { all, form };
 
 /// Limits the time of the checks to a constant times the manifest's size. Without a limit, they
@@ -59,8 +57,7 @@ private:
 Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t manifestBytes,
                     uint64_t valuesBytes, Rules rules);
 
-/// Checks the programs of a manifest. Requires that all other checks of verifyManifest() have
-/// passed.
+/// Checks the programs of a manifest. All other checks of verifyManifest() must have passed.
 void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
                     Rules rules, WorkLimit &work);
 
@@ -74,8 +71,7 @@ bool overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t byte
 constexpr uint64_t gpuScratchAlignment = 256;
 
 /// Checks that a phase is a valid launch on a GPU if `isForGpu` is true, or a function for a CPU if
-/// `isForGpu` is false. Returns an empty text, or a text with the reason for a failure
-/// (VerifyGpu.cpp).
+/// `isForGpu` is false. Returns the reason for a failure, or an empty text (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
 /// Returns a text that describes the first tensor map or matrix that does not lie in its binding,
 /// or an empty text if all do. problemOfPhase() must have returned an empty text for the phase.

@@ -10,8 +10,7 @@
 //       binding or to the scratch memory, and lies in the least size of that memory. A map has 1 to
 //       5 dimensions, boxes of 1 to 256 elements along each dimension, and an offset and strides
 //       that are multiples of 16 bytes. In an artifact for a CPU, no phase is a launch.
-// (V20) The image contains the PTX and the machine code. PTX must exist, but machine code is
-//       optional.
+// (V20) The image contains the PTX and the machine code. Machine code is optional.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +30,7 @@ static uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-/// Returns a text with the reason why a tensor map is invalid, or an empty text if the map is
-/// valid.
+/// Returns the reason why a tensor map is invalid, or an empty text if the map is valid.
 static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   uint32_t rank = count(map.sizes());
   if (map.binding() >= bindings)

@@ -15,8 +15,8 @@
 // (V14) A collective is over distinct axes of the mesh, or over neighbours. The sizes of the source
 //       and of the target follow from its type, its count and the size of its group. Source and
 //       target are in the arena of the device, and do not overlap, except in a gather in place.
-// (V15) For each start of a collective or copy, the same list of commands contains exactly one
-//       wait. Commands between the start and the wait do not write the source and do not access the
+// (V15) For each start of a collective or copy, the same list of commands has exactly one wait.
+//       Commands between the start and the wait do not write the source and do not access the
 //       target.
 // (V16) The source and the target of a copy have equal sizes, and are equal or disjoint. At most
 //       one of them is in the file.
@@ -161,8 +161,7 @@ bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
          mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
-/// Returns the number of bytes from the begin of a slice on rank 0 to the end of the slice on the
-/// last rank.
+/// Returns the number of bytes from a slice's begin on rank 0 to its end on the last rank.
 uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }
@@ -190,8 +189,7 @@ bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   return overlapInLoop(a.offset() - b.offset(), step, iterations, spanOf(a), spanOf(b));
 }
 
-/// Checks (V12), (V15) and (V24) for a slice and returns the slice. Messages contain `what` as its
-/// name.
+/// Checks (V12), (V15) and (V24) for a slice and returns the slice. `what` names it in messages.
 const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what,
                                               uint64_t alignment, Access access) {
   if (!slice)

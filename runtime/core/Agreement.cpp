@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares lines that have the same name, because two versions of the runtime may write different
-// lines.
+// Compares lines by name, because two versions of the runtime may write different lines.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // An agreement is a text with lines "name=value", or "name=value", a tab and a detail. The values
-// are those that must be equal on all ranks: hashes of the artifact and of input files, versions,
-// the mesh, processor features, and options. Ranks exchange agreements when they connect, before
-// they allocate memory.
+// must be equal on all ranks: hashes of the artifact and of input files, versions, the mesh,
+// processor features, and options. Ranks exchange agreements when they connect, before they
+// allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,7 @@ public:
   static constexpr size_t limit = 6000;
 
   /// Adds a line. Messages contain `detail`, such as the path of a file, but details are not
-  /// compared. Only the end of a long detail is kept. Throws Error if the agreement would exceed
-  /// `limit` bytes.
+  /// compared. Only the end of a long detail is kept. Throws Error if the text exceeds `limit`.
   void add(const std::string &name, const std::string &value, const std::string &detail = "");
   const std::string &text() const { return lines; }
 

@@ -64,8 +64,8 @@ Integer loadInteger(const void *from) {
   return value;
 }
 
-/// Returns the element of type `type` at `from` as f64. The result is exact, except for integers of
-/// more than 53 bits.
+/// Returns the element at `from` as f64. The result is exact, except for integers of more than 53
+/// bits.
 inline double loadElement(DType type, const void *from) {
   switch (type) {
   case DType::f64: {
@@ -117,8 +117,8 @@ inline bool isHeldBy(DType type, double value) {
          value == static_cast<double>(static_cast<int64_t>(value));
 }
 
-/// Stores `value` as one element of type `type` at `to`. For f16 and bf16, `value` is first rounded
-/// to f32, because a parameter must equal its f32 master, rounded. An integer type must be able to
+/// Stores `value` as one element at `to`. For f16 and bf16, `value` is first rounded to f32,
+/// because a parameter must equal its f32 master, rounded. An integer type must be able to
 /// represent `value`.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {

@@ -28,8 +28,7 @@ public:
 };
 
 /// Returns the status of a failed process. `reported` is the number that this process has sent.
-/// Returns FSDPRT_FAILED if the number is no status of a failure, because the message may be
-/// corrupt.
+/// Returns FSDPRT_FAILED if it is no status of a failure, because the message may be corrupt.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;

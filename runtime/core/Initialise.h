@@ -28,8 +28,7 @@ struct Distribution {
 void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
                    uint64_t count, DType type, void *to);
 
-/// Values of a parameter that the artifact stores. If `same` is true, `data` has one value for all
-/// elements.
+/// Values of a parameter in the artifact. If `same` is true, `data` has one value for all elements.
 struct StoredValues {
   const std::byte *data;
   DType type;

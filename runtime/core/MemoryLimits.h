@@ -6,8 +6,7 @@
 //
 // Reads how much memory a process can still allocate: the free memory of the machine, the limits of
 // the process's control group and of its parent groups, and the limit of address space. A run that
-// would exceed a limit fails before it allocates memory, because otherwise the kernel would kill
-// the run later.
+// would exceed a limit fails before it allocates memory, because the kernel would later kill it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +27,7 @@ struct MemoryLeft {
 /// The paths of the system files that are read begin with `root`.
 MemoryLeft memoryLeft(const std::string &root = "");
 
-/// Returns the number of bytes that this process may still map, or UINT64_MAX if RLIMIT_AS sets no
-/// limit.
+/// Returns the number of bytes that this process may still map, or UINT64_MAX without RLIMIT_AS.
 uint64_t addressSpaceLeft();
 /// Returns the size in bytes of the address space for the stack of a new thread.
 uint64_t threadStackBytes();
@@ -39,8 +37,7 @@ uint64_t threadStackBytes();
 /// that are not resident count, too. Allocates no memory.
 uint64_t privateBytes();
 
-/// Returns the largest number of resident bytes of this process since its last exec() (VmHWM), or 0
-/// if unknown.
+/// Returns the largest number of resident bytes of this process since exec() (VmHWM), or 0.
 uint64_t peakResidentBytes();
 
 } // namespace fsdprt

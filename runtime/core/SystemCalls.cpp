@@ -151,8 +151,7 @@ static Filter makeFilter(uint32_t otherwise) {
   return filter;
 }
 
-/// Adds a rule for the system call `call`. Does nothing if the processor architecture lacks the
-/// call.
+/// Adds a rule for the system call `call`. Does nothing if the architecture lacks the call.
 template <typename... Comparisons>
 static void add(const Filter &filter, uint32_t action, const char *call, Comparisons... where) {
   int number = seccomp_syscall_resolve_name(call);

@@ -30,8 +30,8 @@ public:
   CommandTimer(RankGroup &group, const std::vector<Instruction> &instructions, bool profile,
                uint32_t traceRuns);
 
-  /// getProfile() returns null if the constructor's `profile` was false. getTrace() returns null if
-  /// its `traceRuns` was 0.
+  /// getProfile() returns null if `profile` was false. getTrace() returns null if `traceRuns` was
+  /// 0.
   Profile *getProfile() const { return profile.get(); }
   Trace *getTrace() const { return trace.get(); }
 

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes copies, fills and initialisations in the arenas and in the rank's file of offloaded
-// states:
+// Executes copies, fills and initialisations in arenas and in the rank's file of states:
 //
 //     copy in or between the arenas   executed by the device, concurrently if on a channel
 //     copy from or to the file        executed by the rank's thread, or by the file worker if the

@@ -13,7 +13,7 @@
 
 using namespace fsdprt;
 
-/// Returns the highest end offset of a slice over all ranks and iterations, or 0 for a slice in the
+/// Returns the highest end offset of a slice over all ranks and iterations, or 0 if it is in the
 /// file.
 static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
                       const Mesh &mesh) {

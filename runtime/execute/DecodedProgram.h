@@ -32,8 +32,7 @@ struct DecodedProgram {
 class ProgramDecoder {
 public:
   /// Decodes programs of `layout`. If `onlyKinds` is not empty, decode() omits all commands except
-  /// loops and launches of kernels of these kinds. The programs 'init' and 'snapshot' are always
-  /// decoded completely.
+  /// loops and launches of kernels of these kinds. 'init' and 'snapshot' are decoded completely.
   ProgramDecoder(const Artifact &artifact, const fb::Layout &layout, Communicator &communicator,
                  const std::vector<std::string> &onlyKinds)
       : artifact(artifact), layout(layout), mesh(communicator.getMesh()),
@@ -45,8 +44,7 @@ public:
   uint32_t numAsyncCopies() const { return copies; }
 
 private:
-  /// A transfer that a later wait completes. `number` is the index of the collective or of the
-  /// copy.
+  /// A transfer that a later wait completes. `number` is the index of the collective or copy.
   struct StartedTransfer {
     uint32_t number;
     TransferKind transferKind;

@@ -6,8 +6,7 @@
 //
 // Besides arenas, a process needs page tables, memory for each thread, and tables and buffers of
 // the runtime. Without huge pages, a page table has 8 bytes for each mapped page of 4 KiB. Memory
-// of the program and its libraries is not counted, because the check measures only memory that is
-// still free.
+// of the program and its libraries is not counted, because the check measures free memory.
 //===----------------------------------------------------------------------===//
 
 #include "execute/MemoryFit.h"

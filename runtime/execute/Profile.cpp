@@ -7,13 +7,11 @@
 //  1. Each kernel, each type of collective, all copies together and all fills together have one
 //     entry. A launch, collective, copy or fill belongs to its entry, and a wait to the entry of
 //     the transfer that it completes. Commands `initialise` and loops have no entry.
-//  2. An entry contains the sums of the runs, times and bytes of its commands. A wait adds only
-//     time.
+//  2. An entry contains the sums of runs, times and bytes of its commands. A wait adds only time.
 //  3. Entries are sorted by descending time.
 //
-// The bytes of a command are the sizes of all ranges that the command uses. The real number of
-// bytes is smaller if a kernel reads only some rows of a table, and larger if it reads a range
-// twice.
+// The bytes of a command are the sizes of all ranges that the command uses. A kernel moves fewer
+// bytes if it reads only some rows of a table, and more if it reads a range twice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A rank has a device with an arena, worker threads, and threads for asynchronous transfers. The
-// rank executes a decoded program on the calling thread and allocates no memory during the
-// execution.
+// rank executes a decoded program on the calling thread without allocating memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,7 @@
 //
 // A group contains all ranks of a mesh. Its local ranks are those in this process. Each local rank
 // has an arena, a thread and a worker pool. run() executes a program on all local ranks and waits
-// for them. The communicator defines which ranks are local, and connects them with the ranks of
-// other processes.
+// for them. The communicator defines which ranks are local, and connects them with all others.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
@@ -64,12 +63,10 @@ public:
   /// Returns the highest aligned end offset of the states, the inputs, and all ranges that are used
   /// by the programs that have run.
   uint64_t peakBytes() const { return alignedEnd(layout, peak); }
-  /// Returns, for each type of collective, the number of bytes that the first local rank has
-  /// exchanged.
+  /// Returns, by type of collective, the number of bytes that the first local rank has exchanged.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
-  /// Returns the number of bytes in use on the GPUs of this process's ranks without its arenas, or
-  /// 0.
+  /// Returns the number of bytes in use on GPUs of this process's ranks without its arenas, or 0.
   uint64_t deviceBytesBeside() const;
 
   void attach(std::shared_ptr<RankObserver> observer) { observers.push_back(std::move(observer)); }

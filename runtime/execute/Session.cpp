@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before it allocates memory, the constructor checks that the mesh has the requested number of
-// ranks, that layouts have scratch memory for all threads, and that the arenas fit in the machine's
-// memory.
+// Before the constructor allocates memory, it checks that the mesh has the requested number of
+// ranks, that layouts have scratch memory for all threads, and that the arenas fit in memory.
 //
 //===----------------------------------------------------------------------===//
 

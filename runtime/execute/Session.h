@@ -53,14 +53,12 @@ public:
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 
-  /// Returns the profile of 'step' on the first rank of this process. Throws Error if none was
-  /// requested.
+  /// Returns the profile of 'step' on the first rank of this process. Throws Error if none exists.
   Profile &profile() const;
   /// Returns the trace. Several processes first send their records to the process of rank 0.
   const Trace &trace() const;
 
-  /// Returns the number of bytes in use on the GPUs of this process's ranks without its arenas, or
-  /// 0.
+  /// Returns the number of bytes in use on GPUs of this process's ranks without its arenas, or 0.
   uint64_t gpuBytesBeside() const;
 
   const RankGroup &getRanks() const { return *ranks; }

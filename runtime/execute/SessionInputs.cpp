@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes inputs. Before a write, throws Error if an id is neither below the input's limit nor an
-// extra id.
+// Writes inputs. First throws Error if an id is neither below the input's limit nor an extra id.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Callers select an element by a parameter p and the index e of the element in p. This element is
-// element p.offset + e of the flat buffer of p's unit. A rank's shard is a range of the flat
-// buffer.
+// Callers select an element by a parameter p and an index e in p. This is element p.offset + e of
+// the flat buffer of p's unit. A rank's shard is a range of the flat buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -235,7 +234,7 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 //===- Comparison ---------------------------------------------------------===//
 
 /// Compares `piece`, a rank's shard of a state, with `all`, the complete state of the reference.
-/// Returns true if the elements of all parameters are equal. Otherwise sets `result` to the first
+/// Returns true if all elements of parameters are equal. Otherwise sets `result` to the first
 /// difference.
 bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all,
                            const std::byte *piece, fsdprt_comparison &result) const {

@@ -6,8 +6,7 @@
 //
 //  1. The constructor counts the commands that one run executes. A command in a loop counts once
 //     per iteration. For each run, the ring buffer of a rank has one record per executed command.
-//  2. From each record of a launch, copy, fill or wait, visit() creates an event of the lane
-//     `compute`.
+//  2. For each record of a launch, copy, fill or wait, visit() creates an event of lane `compute`.
 //  3. For a collective, visit() also creates an event of the lane `gather` or `reduce`, and for a
 //     copy on a channel one of the lane `copy`. The event lasts from the start of the transfer to
 //     the end of its wait. A blocking collective counts as waiting during its whole event.

@@ -50,8 +50,7 @@ public:
   /// Replaces the indices of time stamps in the records of the last run by times. Index 0, which
   /// means that no time stamp exists, remains 0.
   void resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf);
-  /// Returns the number of time stamps in a run: two for each command, and two more for each
-  /// transfer.
+  /// Returns the number of time stamps in a run: two per command, and two more per transfer.
   static uint64_t stampsOf(const std::vector<Instruction> &instructions);
 
   /// Copies the ring buffers of all ranks to the process of rank 0. All processes must call
@@ -60,8 +59,7 @@ public:
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
   /// Calls `visit` for all events until it returns false. Events are sorted by rank, then by run,
-  /// then by the order of execution. The event of an asynchronous transfer precedes the event of
-  /// its wait.
+  /// then by execution order. The event of an asynchronous transfer precedes the event of its wait.
   void visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const;
 
 private:

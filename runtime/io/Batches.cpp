@@ -214,8 +214,7 @@ void Batches::fillRandom(Plan &plan, uint64_t i, uint64_t key) {
   }
 }
 
-/// Returns the row of sample `i` of a micro-batch. `first` is the index of its first sample in the
-/// step.
+/// Returns the row of sample `i` of a micro-batch. `first` is its first sample in the step.
 uint64_t Batches::rowOf(const Plan &plan, uint64_t step, uint64_t first, uint64_t i, uint64_t key,
                         bool validating) const {
   if (plan.fixed)

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sample number g of step s depends only on the seed, s and g. Sample i of a micro-batch of a rank
-// has
+// Sample number g of step s depends only on the seed, s and g. Sample i of a micro-batch has
 //
 //     g = (rank * micro_batches + micro_batch) * samples + i
 //

@@ -83,8 +83,7 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
 
 //===- Temporary names ----------------------------------------------------===//
 
-// Largest number of bytes of FILE's name that a temporary name contains, because file names have at
-// most 255 bytes.
+// Largest number of bytes of FILE's name in a temporary name, which has at most 255 bytes in total.
 static constexpr size_t longestBase = 200;
 
 /// Returns a hash of the host name as eight hexadecimal digits.

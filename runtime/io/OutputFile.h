@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks every result of write(2), and calls fsync(2) before close(2), so that a full disk causes
-// an Error instead of a shorter file. With `atomic`, bytes are written to a new file in the same
-// folder,
+// Error and no shorter file. With `atomic`, bytes are written to a new file in the same folder,
 //
 //     FILE.<16 hexadecimal digits>.tmp     8 digits are a hash of the host name, 8 are random
 //
@@ -41,8 +40,7 @@ public:
   void open(const std::string &path, bool atomic);
   /// Creates a new file. Throws Error if `path` exists, even as a symbolic link.
   void openNew(const std::string &path);
-  /// Opens an existing file and truncates it to its first `bytes` bytes. write() then appends to
-  /// it.
+  /// Opens an existing file and truncates it to its first `bytes` bytes. write() appends to them.
   void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
   /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.

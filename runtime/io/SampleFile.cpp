@@ -27,8 +27,8 @@ static const char *fileNameOf(DType type) {
   return names[static_cast<int>(type)];
 }
 
-/// Sets `type` to the floating-point type that safetensors calls `name`. Returns false if no such
-/// type exists.
+/// Sets `type` to the floating-point type that safetensors calls `name`. Returns false if none
+/// exists.
 static bool floatOf(const std::string &name, DType &type) {
   for (DType known : {DType::f64, DType::f32, DType::f16, DType::bf16})
     if (name == fileNameOf(known)) {
@@ -69,8 +69,7 @@ SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info,
                        std::vector<uint64_t> row)
     : path(path), file(path, "samples"), row(std::move(row)), type(static_cast<DType>(info.dtype)) {
   for (uint64_t dim : this->row)
-    // The product does not overflow, because Artifact::open() has checked the input's size in
-    // bytes.
+    // The product does not overflow, because Artifact::open() has checked the size in bytes.
     elements *= dim;
   if (file.size() == 0)
     badInput("%s: input '%s' expected samples, found an empty file", path.c_str(),

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements TokenFile.h.
-//
-//===----------------------------------------------------------------------===//
 
 #include "io/TokenFile.h"
 #include "core/Error.h"
@@ -93,8 +89,7 @@ std::string TokenFile::sha256() const {
 }
 
 /// Reads ids of `width` bytes to the end of `ids`, and then converts them to 4 bytes in place, in
-/// ascending order. Id i of 4 bytes ends before the unconverted id i + 1, which is therefore not
-/// overwritten.
+/// ascending order. Id i of 4 bytes ends before the unconverted id i + 1, which is not overwritten.
 void TokenFile::read(uint64_t first, uint64_t number, uint32_t *ids) const {
   auto *bytes = reinterpret_cast<std::byte *>(ids);
   const std::byte *from = bytes + number * (sizeof(uint32_t) - width);

@@ -76,9 +76,8 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
-/// Returns the folder FOLDER if torchrun has given this rank the file FOLDER/RANK/error.json. After
-/// a restart by torchrun, the folder is different. Returns an empty text unless one torchrun
-/// started all ranks.
+/// Returns the folder FOLDER if torchrun has given this rank the file FOLDER/RANK/error.json.
+/// FOLDER changes with a restart. Returns an empty text unless one torchrun has started all ranks.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)
@@ -94,8 +93,7 @@ static std::string shortened(const std::string &text) {
              : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
-/// Returns the job id and the name of its variable or launcher as text, or an empty text without
-/// id.
+/// Returns the job id and the name of its variable or launcher as text, or "" without an id.
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   auto named = [&](const std::string &id, const char *source) {
     return "'" + shortened(id) + "' (" + source + ")";

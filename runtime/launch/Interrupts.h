@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// After the first SIGINT, SIGTERM or SIGHUP, interruptSignal() returns the number of the signal,
-// and the run, which checks this value between steps, ends. The second signal ends the process by
-// the default action. Signals that the process already ignores, for example under nohup(1), stay
-// ignored.
+// After the first SIGINT, SIGTERM or SIGHUP, interruptSignal() returns the signal's number. The run
+// checks this value between steps, and ends. The second signal ends the process by the default
+// action. Signals that the process already ignores, for example under nohup(1), stay ignored.
 //
 //===----------------------------------------------------------------------===//
 

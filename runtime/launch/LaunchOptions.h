@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options for ranks and processes. Some of them are command-line options, and placeProcess() sets
-// the others.
+// Options for ranks and processes, from the command line or from placeProcess().
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,8 +33,7 @@ void reportToPeers(const LaunchPlace &place, const Error &error);
 /// first error of all ranks. If the host does not answer, returns the error of this rank.
 Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
 
-/// Prints the error that askHost() returns to stderr, and returns the status of this error as exit
-/// code.
+/// Prints the error that askHost() returns to stderr. Returns the error's status as exit code.
 int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
                  const char *message);
 

@@ -23,8 +23,7 @@ namespace fsdprt {
 /// The links of one rank. They represent the links of every rank, because all ranks behave alike.
 class Links {
 public:
-  /// Begin and end of a collective in seconds. The begin is before the latency,
-  /// Transfer::headSeconds.
+  /// Begin and end of a collective in seconds. Its latency Transfer::headSeconds follows the begin.
   struct Flight {
     double begin = 0, end = 0;
     bool done = false;
@@ -33,8 +32,7 @@ public:
   explicit Links(size_t levels) : freeAt(levels, 0), busy(levels, 0) {}
 
   /// Queues a transfer on a channel. `time` must not be less than in earlier calls. The transfer
-  /// begins `delay` seconds after `time` at the earliest. Returns the index of the transfer, for
-  /// finish().
+  /// begins `delay` seconds after `time` at the earliest. Returns an index for finish().
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
   /// Moves chunks until transfer `flight` is done, and returns the end of the transfer in seconds.
   double finish(size_t flight);

@@ -7,8 +7,7 @@
 //   compute   | launch | launch | wait.. | launch |   commands of the artifact's program `step`
 //   channel 1 |  gather    |  gather    |                Links.h
 //
-// Only one rank is simulated, because all ranks run the same program, and their groups use the
-// links alike.
+// Simulates one rank, because all ranks run the same program and their groups use the links alike.
 //
 //===----------------------------------------------------------------------===//
 

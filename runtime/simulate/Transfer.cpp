@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A collective over a ring of n ranks takes n - 1 steps. In each step, every rank sends the same
-// number of bytes to the next rank. An all-reduce takes 2 (n - 1) steps, and a broadcast sends the
-// whole buffer once.
+// Over a ring, n ranks take n - 1 steps. In each step, every rank sends the same number of bytes to
+// the next rank. An all-reduce takes 2 (n - 1) steps, and a broadcast sends the whole buffer once.
 //
 //   head    the base latency of the protocol plus, for each step, the latency of the level of
 //           links that the step crosses

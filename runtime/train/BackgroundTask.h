@@ -21,8 +21,7 @@ namespace fsdprt {
 
 class BackgroundTask {
 public:
-  /// Flag that is true when the owner no longer needs the result. Work that takes long reads the
-  /// flag regularly.
+  /// Flag that is true when the owner no longer needs the result. Long work reads it regularly.
   using Cancelled = std::atomic<bool>;
   using Work = std::function<void(const Cancelled &cancelled)>;
 
@@ -38,13 +37,11 @@ public:
   bool hasEnded() const { return ended.load(std::memory_order_acquire); }
   /// Returns true if the work has ended with an exception.
   bool hasFailed() const { return hasEnded() && problem; }
-  /// Sets the flag of the work, so that it ends early. finish() then throws, unless the work was
-  /// already done.
+  /// Sets the flag of the work, so that it ends early. finish() then throws unless it was done.
   void stopEarly() { cancelled = true; }
   /// Waits until the work has ended. If an exception ended the work, throws that exception.
   void finish();
-  /// Sets the flag of the work and waits until the work has ended. Ignores an exception of the
-  /// work.
+  /// Sets the flag of the work and waits until the work has ended. Ignores its exceptions.
   void cancel() noexcept;
 
 private:

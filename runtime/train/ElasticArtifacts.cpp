@@ -68,7 +68,7 @@ static void expectFit(const Candidate &own, const Candidate &other) {
   SaveMapping(own.layout, other.layout, own.path, other.path);
 }
 
-/// Returns true if the file `other` is named after the artifact `own`, as gpt.shard3.fsdp is after
+/// Returns true if file `other` is named after artifact `own`, as gpt.shard3.fsdp is after
 /// gpt.fsdp.
 static bool isNamedAfter(const std::string &own, const std::string &other) {
   std::string stem = fs::path(own).stem().string() + ".";

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements --elastic: searches a folder for artifacts with the model and optimizer of the given
-// artifact that are compiled for other numbers of ranks. `fsdp-compile --also-mesh` writes such
-// artifacts.
+// artifact that are for other numbers of ranks. `fsdp-compile --also-mesh` writes them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +27,7 @@ public:
   /// the same number of ranks are equally preferred.
   ElasticArtifacts(const std::string &path, std::string folder, uint64_t least, uint64_t most);
 
-  /// Returns the artifact with the most ranks among those with at most `ranks` ranks. Throws Error
-  /// if none exists.
+  /// Returns the artifact with the most ranks, but at most `ranks`. Throws Error if none exists.
   const std::pair<const uint64_t, std::string> &forAtMost(uint64_t ranks) const;
   /// Returns the artifact for exactly `ranks` ranks. Throws Error if none exists.
   const std::string &forRanks(uint64_t ranks) const;

@@ -20,14 +20,12 @@ namespace fsdprt {
 class Metrics {
 public:
   /// Opens the JSON file `lines` and the folder `events` of event files. An empty path means no
-  /// output. If `stepsBefore` is positive, keeps the lines of an existing JSON file up to that
-  /// step.
+  /// output. If `stepsBefore` is not 0, keeps lines of an existing JSON file up to this step.
   void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }
   void commit();
 
-  /// A call of begin(), calls of add() and a call of end() write the metrics of one step without
-  /// allocating memory.
+  /// begin(), calls of add() and end() write the metrics of one step without allocating memory.
   void begin(uint64_t step);
   void add(const char *tag, uint64_t value);
   void add(const char *tag, float value);

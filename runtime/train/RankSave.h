@@ -42,8 +42,7 @@ public:
              const BackgroundTask::Cancelled *cancelled = nullptr) const;
 
 private:
-  /// A tensor of the file: the step block, the copy of a state at `data`, or a state in the
-  /// session.
+  /// A tensor of the file: the step block, a copy of a state at `data`, or a state in the session.
   struct Piece {
     bool isBlock = false;
     const void *data = nullptr;

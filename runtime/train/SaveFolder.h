@@ -31,9 +31,8 @@ std::string saveName(uint64_t step);
 struct FoundSave {
   std::string folder, indexHash;
 };
-/// Finds a save. `path` is a save or a folder of saves. In a folder of saves, returns the save that
-/// 'latest' names or, without 'latest', the save of the highest step. Throws Error if no save
-/// exists.
+/// Finds a save. `path` is a save or a folder of saves. In a folder, returns the save that 'latest'
+/// names or, without 'latest', the save of the highest step. Throws Error if no save exists.
 FoundSave findSave(const std::string &path);
 /// The saves from which a run may resume, in the order of preference.
 struct SaveChoice {
@@ -67,8 +66,7 @@ public:
   bool isOpen() const { return lock >= 0; }
   /// Creates the temporary folder of a save and returns its path.
   std::string begin(uint64_t step);
-  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if `keep` is
-  /// 0.
+  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if it is 0.
   void commit(uint64_t step, const std::string &indexHash, uint64_t keep);
   /// Removes the temporary folder of a save. Ignores errors.
   void abandon() noexcept;

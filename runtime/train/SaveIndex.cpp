@@ -57,8 +57,7 @@ static const char *roleName(fsdprt_state_role role) {
   return names[role];
 }
 
-/// Calls each(info, i) for i = 0, 1, ... until `get` fails. `get` writes the description of object
-/// i to `info`.
+/// Calls each(info, i) for i = 0, 1, ... until `get`, which describes object i in `info`, fails.
 template <typename Info, typename Get, typename Each>
 static void forEach(const fsdprt_artifact *artifact, Get get, Each each) {
   Info info = {};
@@ -93,16 +92,14 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   forEach<fsdprt_state_info>(
       artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
         std::string name = index.units[state.unit].name + "/" + roleName(state.role);
-        // Several units may have the same name. Then append the index of the state to make `name`
-        // unique.
+        // Append the state's index if several units have the same name.
         if (!names.insert(name).second)
           name += "#" + std::to_string(i);
         index.states.push_back(
             {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
         std::vector<uint64_t> &files = index.states.back().files;
         files.resize(state.pieces);
-        // Visit ranks in descending order, so that the lowest rank with a piece remains in
-        // files[piece].
+        // In descending order, so that files[piece] is the lowest rank with the piece.
         for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;)
           if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
             files[piece] = rank;

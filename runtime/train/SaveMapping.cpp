@@ -8,8 +8,7 @@
 //  2. Otherwise the index of the save is checked. Parameters must have distinct names and lie in
 //     the flat buffers of their units. No two states may have the same unit and role. The files
 //     with the states must be listed.
-//  3. The parameters of both models must have equal names and shapes. Their floating-point types
-//     may differ.
+//  3. The parameters of both models must have equal names and shapes. Their float types may differ.
 //  4. A range is added for each state of each parameter. A state of role parameter or master is
 //     loaded from the first of these states that the save has: a state of the same role and dtype,
 //     the master, the parameter. A moment is loaded from the state of the same role. The save and
@@ -88,8 +87,7 @@ static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   return result;
 }
 
-/// Returns the parameters and states that an index lists. Throws Error if the index contradicts
-/// itself.
+/// Lists the parameters and states of an index. Throws Error if the index contradicts itself.
 static Layout listLayout(const SaveIndex &index, const std::string &file) {
   Layout layout;
   // Number of elements of the smallest flat buffer of each unit.
@@ -189,8 +187,7 @@ std::optional<uint64_t> SaveMapping::Matching::sourceOf(uint64_t unit,
   return master ? master : find("parameter");
 }
 
-/// Adds a problem if `state` of the parameter `name`, which is in unit `unit` of the save, cannot
-/// be loaded.
+/// Adds a problem if `state` of parameter `name`, in unit `unit` of the save, cannot be loaded.
 void SaveMapping::Matching::compareState(const std::string &name, uint64_t unit,
                                          const SaveIndex::State &state) {
   std::optional<uint64_t> from = sourceOf(unit, state);

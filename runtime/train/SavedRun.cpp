@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The candidates are the save that 'latest' names, and then the other saves of the folder,
-//     newest first.
+//  1. The candidates are the save that 'latest' names, and then the folder's other saves, newest
+//     first.
 //  2. The hash of a candidate's index must equal the hash in the index and, if 'latest' names the
 //     candidate, the hash in 'latest'. The states in the index are mapped to those of this run
 //     (SaveMapping.h). The files are opened, and their sizes and hashes are checked.
@@ -139,8 +139,7 @@ std::set<uint64_t> SavedRun::filesOf(const fsdprt_artifact *artifact, uint32_t r
   return numbers;
 }
 
-/// Checks all files. If the save is large and `rank` is set, checks only the files that `rank`
-/// reads.
+/// Checks all files. If the save is large and `rank` is set, checks only files that `rank` reads.
 void SavedRun::checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_t> rank) {
   files.clear();
   uint64_t bytes = 0;

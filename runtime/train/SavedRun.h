@@ -41,8 +41,7 @@ public:
   /// Returns the hash of the index. If the results are equal in two processes, their saves are
   /// equal, because the index contains the hashes of all files.
   const std::string &sha256() const { return index.sha256; }
-  /// Returns the reason why the run does not resume from the last save, or an empty text if it
-  /// does.
+  /// Returns the reason why the run does not resume from the last save, or "" if it does.
   const std::string &fallback() const { return whyNotLast; }
   /// Returns the differences of this run from the saved run, as text to print after "note: ". The
   /// result is empty if the save is of this artifact. `own` describes the inputs of this run.

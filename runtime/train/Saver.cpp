@@ -5,12 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A save has three parts: begin() creates the temporary folder, each process writes the files of
-// its ranks, and commit() completes the save. After each part, the processes exchange their
-// results.
+// its ranks, and commit() completes the save. After each part, processes exchange their results.
 //
 // A save for which steps wait uses several threads. A save that runs during steps uses one thread
-// per process, so that steps are hardly slower. If a process fails, the others cancel their
-// threads.
+// per process, so that steps are hardly slower. If a process fails, others cancel their threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,8 +118,7 @@ std::string Saver::begin(uint64_t step, fsdprt_session *session) {
   return meet(mine, session)[0].text;
 }
 
-/// Exchanges the sizes and hashes of the files. If `mine` of a process contains an error, throws
-/// it.
+/// Exchanges sizes and hashes of the files. If `mine` of a process contains an error, throws it.
 void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const {
   if (rank) {
     std::strncpy(mine.sha256, index.files[*rank].sha256.c_str(), sizeof mine.sha256 - 1);
@@ -134,8 +131,7 @@ void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) c
   }
 }
 
-/// Completes a save whose files are written, in the process of rank 0. Returns the save's size in
-/// bytes.
+/// In the process of rank 0, completes a save whose files are written. Returns its size in bytes.
 uint64_t Saver::commit(const std::string &to, SaveIndex &index) {
   std::string text = writeIndex(index);
   OutputFile file;

@@ -4,17 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --save: writes a session to a folder (docs/how-to/save-and-resume.md), either before
-// the next step, or while steps run (docs/how-to/save-and-resume.md, "Save while training goes
-// on"):
+// Implements --save: writes a session to a folder (docs/how-to/save-and-resume.md), before the next
+// step or while steps run (docs/how-to/save-and-resume.md, "Save while training goes on"):
 //
 //   steps     | 10 | start() | 11 | poll() | 12 | poll() | 13 | poll() |
 //   thread           copy [--- write, hash ----]      [- commit -]
 //
 // start() copies the states to arena memory that the program 'snapshot' reserves. A thread of each
 // process then writes the files of its ranks. When these threads have ended, a thread of rank 0's
-// process completes the save. In all processes, the same call of poll() reports the complete save
-// or an error.
+// process completes the save. In all processes, the same call of poll() returns the save or throws
+// an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,8 +83,7 @@ private:
   void shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const;
   uint64_t commit(const std::string &to, SaveIndex &index);
   std::optional<FinishedSave> advance(fsdprt_session *session);
-  /// Exchanges `mine` between all processes and returns all. If some contain errors, throws one of
-  /// them.
+  /// Exchanges `mine` between all processes and returns all. If some contain errors, throws one.
   std::vector<Word> meet(const Word &mine, fsdprt_session *session) const;
   template <typename Part>
   auto orAbandon(uint64_t step, Part part);

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Runs the steps that Trainer.h describes.
-//
-//===----------------------------------------------------------------------===//
 
 #include "train/Trainer.h"
 #include "core/FutexEvent.h"

@@ -8,8 +8,7 @@
 //
 // A step writes the inputs and the learning rate of every rank of the process, runs the program
 // 'step', and reads the step block of the first of these ranks. The loss in each step block is the
-// mean over all ranks. After the first step and before the end of the last step, only saves
-// allocate memory.
+// mean over all ranks. From the second step to the last one, only saves allocate memory.
 //
 //===----------------------------------------------------------------------===//
 

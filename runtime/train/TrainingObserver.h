@@ -32,15 +32,13 @@ public:
   virtual void beforeStep(const TrainingRun &) {}
   virtual void afterStep(const TrainingRun &) {}
   virtual void beforeSave() {}
-  /// Called after the folder of a save is created, before this process writes its files to the
-  /// folder.
+  /// Called after the folder of a save is created, before this process writes its files to it.
   virtual void duringSave(const TrainingRun &) {}
   virtual void afterSave() {}
   virtual void afterSteps() {}
   virtual void afterTraining(const TrainingRun &) {}
   virtual void afterRun(const TrainingRun &) {}
-  /// Called between steps. If a signal has requested the end of the run, returns its number, or
-  /// else 0.
+  /// Called between steps. Returns the number of a signal that requests the run's end, or 0.
   virtual int requestedEnd() const { return 0; }
 };
 

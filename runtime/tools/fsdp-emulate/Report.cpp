@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements Report.h. All output goes to stdout.
-//
-//===----------------------------------------------------------------------===//
 
 #include "Report.h"
 #include "emulator/machine/Program.h"

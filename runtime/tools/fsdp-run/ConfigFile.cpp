@@ -61,9 +61,8 @@ public:
   explicit JsonConfig(CLI::App &app) : app(app) {}
   std::string to_config(const CLI::App *, bool, bool, std::string) const override { return ""; }
 
-  /// Reads the file `name` into `text`, and limits the wait if it is a pipe. Returns the name of an
-  /// empty file, which CLI11 then opens and from_config() ignores, or `name` if no such file
-  /// exists.
+  /// Reads the file `name` to `text`. Limits the wait for a pipe. Returns the name of an empty
+  /// file, which CLI11 then opens and from_config() ignores, or `name` if no such file exists.
   std::string load(const std::string &name) {
     std::error_code error;
     if (name == path || !std::filesystem::exists(name, error) ||
@@ -133,8 +132,7 @@ private:
            member.line, member.column);
   }
 
-  /// Returns the elements of a list as words, which are the values of an option that is given
-  /// repeatedly.
+  /// Returns the elements of a list as words, the values of an option that is given repeatedly.
   std::vector<std::string> writeAll(const fsdpcommon::JsonMember &list) const {
     if (list.value.elements.empty())
       refuse("'" + printable(list.name) + "': expected at least one value, found an empty list",

@@ -6,9 +6,9 @@
 //
 // Parses options and opens the artifact. Then, depending on the options, prints the artifact,
 // simulates a step, walks the programs on the null device, trains, or starts one process per rank.
-// On an error, prints one line to stderr and returns an exit code. If stdout is a pipe and its
-// reader closes the pipe, training ends after the current step, the file of --export is written,
-// and the process ends by SIGPIPE without a message.
+// On an error, prints one line to stderr and returns an exit code. If the reader of stdout closes
+// the pipe, training ends after the current step. The file of --export is written, and the process
+// ends by SIGPIPE without a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -174,8 +174,7 @@ static int report(const Options &options, int channel, fsdprt_status status, con
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
 
-/// Reports a usage error to the other ranks, because they would wait for this rank. Returns the
-/// exit code.
+/// Reports a usage error to the other ranks, which would wait for this rank. Returns the exit code.
 static int endUnparsed(const Options &options, int exitCode) {
   try {
     if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
@@ -190,7 +189,7 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  // If these signals are ignored, writes to a closed pipe or beyond the file size limit return an
+  // Ignored, these signals let writes to a closed pipe or beyond the file size limit return an
   // error.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

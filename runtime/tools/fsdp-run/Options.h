@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Declares the options of fsdp-run.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUN_OPTIONS_H
 #define FSDP_RUN_OPTIONS_H

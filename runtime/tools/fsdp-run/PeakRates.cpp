@@ -4,14 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each thread repeats a loop for a fixed time and counts the bytes or multiply-adds of the
-//     loop.
+//  1. Each thread repeats a loop for a fixed time and counts its bytes or multiply-adds.
 //  2. To measure bandwidth, the loop copies between two buffers that are larger than the caches of
 //     the thread. To measure multiply-adds, the loop computes twelve independent sums in the widest
 //     vector registers, because a processor with two units of four cycles latency needs at least
 //     eight sums. For bf16, the loop uses the instruction vdpbf16ps if the processor has it.
-//  3. The result is the highest rate of three rounds, because other processes can only lower a
-//     rate.
+//  3. The result is the highest rate of three rounds, because other processes only lower a rate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,8 +95,7 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
 //===- Measuring ----------------------------------------------------------===//
 
 /// Returns the highest rate of three rounds, summed over all threads. work(thread) returns the
-/// number of bytes or multiply-adds that it has processed, and the rate is this number per
-/// nanosecond.
+/// number of bytes or multiply-adds, and the rate is this number per nanosecond.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;

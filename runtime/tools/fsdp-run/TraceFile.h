@@ -16,8 +16,7 @@
 
 namespace fsdprt {
 
-/// Implements --trace: writes a trace of the last steps, and prints the overlap of collectives with
-/// other commands.
+/// Implements --trace: writes a trace of the last steps, and prints the overlap of collectives.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;
