@@ -23,7 +23,8 @@ namespace fsdprt {
 class Image {
 public:
   Image() = default;
-  /// Copies and loads the image of `size` bytes at `bytes`. Throws Error that names `file`.
+  /// Copies and loads the image of `size` bytes at `bytes`. On failure, throws Error with `file` in
+  /// its message.
   Image(const std::string &file, const std::byte *bytes, size_t size);
   ~Image();
   Image(const Image &) = delete;

@@ -7,7 +7,7 @@
 // (V1)  The mesh has 1 to 64 axes and at most 16384 ranks. Axes have distinct names, and factors of
 //       at least 1. The manifest lists at most 64 sizes of groups of neighbours on an axis. Each
 //       size divides the size of its axis.
-// (V2) A unit has a dtype, and a size that does not overflow. Its number of shards is 1 or the size
+// (V2) A unit has a dtype, and a size that does not overflow. The number of shards is 1 or the size
 //       of the axis "shard".
 // (V3)  A parameter lies in its unit, does not overlap others, and has a unique name. If the file
 //       stores initial values of a parameter, it stores one value or one value per element. Stored
@@ -20,8 +20,9 @@
 // (V7)  A state has as many elements as its unit, divided by the number of pieces of its split. No
 //       two states of a layout have the same unit and role.
 // (V8)  The size of an input is that of a tensor of its shape and type. If a step has several
-//       micro-batches, their number is the leading dimension. The ids' type can represent their
-//       limit. An input has extra ids only if its ids have a limit. No extra id is in [0, limit).
+//       micro-batches, their number is the leading dimension. The type of ids can represent the
+//       limit of the ids. An input has extra ids only if its ids have a limit. No extra id is in
+//       [0, limit).
 // (V9)  A layout has at least one worker. The workspace has space for the shared scratch memory and
 //       for the scratch memory of every worker. In the slices of the workspace and the rank block,
 //       `stride` and `piece` are 0. On a GPU, the workspace begins at a multiple of 256 bytes.

@@ -6,7 +6,7 @@
 //
 // Reads how much memory a process can still allocate: the free memory of the machine, the limits of
 // the process's control group and of its parent groups, and the limit of address space. A run that
-// would exceed a limit fails before it allocates memory, because the kernel would later kill it.
+// would exceed a limit fails before it allocates memory, because the kernel would kill it later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ struct MemoryLeft {
 /// The paths of the system files that are read begin with `root`.
 MemoryLeft memoryLeft(const std::string &root = "");
 
-/// Returns the number of bytes that this process may still map, or UINT64_MAX without RLIMIT_AS.
+/// Returns the number of bytes that this process may still map, or UINT64_MAX if RLIMIT_AS sets no
+/// limit.
 uint64_t addressSpaceLeft();
 /// Returns the size in bytes of the address space for the stack of a new thread.
 uint64_t threadStackBytes();
@@ -37,7 +38,8 @@ uint64_t threadStackBytes();
 /// that are not resident count, too. Allocates no memory.
 uint64_t privateBytes();
 
-/// Returns the largest number of resident bytes of this process since exec() (VmHWM), or 0.
+/// Returns the largest number of resident bytes of this process since its last exec() (VmHWM), or 0
+/// if unknown.
 uint64_t peakResidentBytes();
 
 } // namespace fsdprt

@@ -11,7 +11,8 @@
 
 namespace fsdprt {
 
-/// A library that is loaded by dlopen(). It is never unloaded, because threads may run its code.
+/// A library that is loaded by dlopen(). The library is never unloaded, because threads may run its
+/// code.
 class SharedLibrary {
 public:
   /// Opens the library whose path is the value of the environment variable `variable`. If the

@@ -30,7 +30,7 @@ public:
   uint32_t number() const { return rank; }
   Device &getDevice() const { return *device; }
   const Arena &getArena() const { return arena; }
-  /// Returns the rank's file of offloaded states, or null if it has none.
+  /// Returns the rank's file of offloaded states, or null if the rank has no such file.
   const RankFile *getFile() const { return file.get(); }
 
   /// Starts a thread for collectives on channels if `hasChannels` is true, and a thread for copies

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The constructor decodes programs into flat lists of instructions, adds their collectives to the
-// communicator, and lets each rank prepare its arena. run() executes a list without allocating.
+// communicator, and lets each rank prepare its arena. run() then executes a list without allocating
+// memory.
 //
 // A rank that fails sets the failure flag of the watchdog, which ends the waits of the other ranks.
 // run() throws the first error. If no rank makes progress and none reports an error, for example in

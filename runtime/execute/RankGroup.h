@@ -6,7 +6,8 @@
 //
 // A group contains all ranks of a mesh. Its local ranks are those in this process. Each local rank
 // has an arena, a thread and a worker pool. run() executes a program on all local ranks and waits
-// for them. The communicator defines which ranks are local, and connects them with all others.
+// for them. The communicator defines which ranks are local, and connects them with the ranks of
+// other processes.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
@@ -66,7 +67,8 @@ public:
   /// Returns, by type of collective, the number of bytes that the first local rank has exchanged.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
-  /// Returns the number of bytes in use on GPUs of this process's ranks without its arenas, or 0.
+  /// Returns the number of bytes in use on the GPUs of the local ranks besides the arenas, or 0 for
+  /// a CPU.
   uint64_t deviceBytesBeside() const;
 
   void attach(std::shared_ptr<RankObserver> observer) { observers.push_back(std::move(observer)); }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before the constructor allocates memory, it checks that the mesh has the requested number of
-// ranks, that layouts have scratch memory for all threads, and that the arenas fit in memory.
+// Before the constructor allocates memory, it checks that the mesh has as many ranks as requested,
+// that layouts have scratch memory for all threads, and that the machine has memory for the arenas.
 //
 //===----------------------------------------------------------------------===//
 

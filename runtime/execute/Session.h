@@ -58,7 +58,8 @@ public:
   /// Returns the trace. Several processes first send their records to the process of rank 0.
   const Trace &trace() const;
 
-  /// Returns the number of bytes in use on GPUs of this process's ranks without its arenas, or 0.
+  /// Returns the number of bytes in use on the GPUs of this process's ranks besides the arenas, or
+  /// 0 for a CPU.
   uint64_t gpuBytesBeside() const;
 
   const RankGroup &getRanks() const { return *ranks; }

@@ -58,8 +58,9 @@ public:
   void collect(Communicator &communicator);
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
-  /// Calls `visit` for all events until it returns false. Events are sorted by rank, then by run,
-  /// then by execution order. The event of an asynchronous transfer precedes the event of its wait.
+  /// Calls `visit` for all events until `visit` returns false. Events are sorted by rank, then by
+  /// run, then by execution order. The event of an asynchronous transfer precedes the event of its
+  /// wait.
   void visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const;
 
 private:

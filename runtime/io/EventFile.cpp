@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Encodes protobuf messages without the protobuf library. A field consists of a varint, which
-// contains field number and wire type, and a value: a varint, 4 or 8 bytes, or a length and bytes.
+// contains field number and wire type, and a value: a varint, 4 or 8 bytes, or a length and as many
+// bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks every result of write(2), and calls fsync(2) before close(2), so that a full disk causes
-// Error and no shorter file. With `atomic`, bytes are written to a new file in the same folder,
+// an Error instead of a shorter file. With `atomic`, bytes are written to a new file in the same
+// folder,
 //
 //     FILE.<16 hexadecimal digits>.tmp     8 digits are a hash of the host name, 8 are random
 //

@@ -76,8 +76,9 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
-/// Returns the folder FOLDER if torchrun has given this rank the file FOLDER/RANK/error.json.
-/// FOLDER changes with a restart. Returns an empty text unless one torchrun has started all ranks.
+/// Returns the folder FOLDER if torchrun has given this rank the file FOLDER/RANK/error.json. After
+/// a restart by torchrun, the folder is different. Returns an empty text unless one torchrun has
+/// started all ranks.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // After the first SIGINT, SIGTERM or SIGHUP, interruptSignal() returns the signal's number. The run
-// checks this value between steps, and ends. The second signal ends the process by the default
-// action. Signals that the process already ignores, for example under nohup(1), stay ignored.
+// calls this function between steps, and ends if the result is not 0. The second signal ends the
+// process by the default action. Signals that the process already ignores, for example under
+// nohup(1), stay ignored.
 //
 //===----------------------------------------------------------------------===//
 

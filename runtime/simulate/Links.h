@@ -32,7 +32,8 @@ public:
   explicit Links(size_t levels) : freeAt(levels, 0), busy(levels, 0) {}
 
   /// Queues a transfer on a channel. `time` must not be less than in earlier calls. The transfer
-  /// begins `delay` seconds after `time` at the earliest. Returns an index for finish().
+  /// begins `delay` seconds after `time` at the earliest. Returns the index of the transfer, for
+  /// finish().
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
   /// Moves chunks until transfer `flight` is done, and returns the end of the transfer in seconds.
   double finish(size_t flight);

@@ -37,7 +37,8 @@ public:
   bool hasEnded() const { return ended.load(std::memory_order_acquire); }
   /// Returns true if the work has ended with an exception.
   bool hasFailed() const { return hasEnded() && problem; }
-  /// Sets the flag of the work, so that it ends early. finish() then throws unless it was done.
+  /// Sets the flag of the work, so that it ends early. finish() then throws Error, unless the work
+  /// has ended before.
   void stopEarly() { cancelled = true; }
   /// Waits until the work has ended. If an exception ended the work, throws that exception.
   void finish();

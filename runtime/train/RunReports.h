@@ -56,7 +56,8 @@ public:
   void add(double seconds, bool isAsync);
   /// Adds `seconds` to the delay that the last save has caused.
   void extend(double seconds);
-  /// Returns the delay in seconds by saves since the last take(), or nothing without a save.
+  /// Returns the delay in seconds by saves since the last call of take(), or nothing if no save was
+  /// added.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
   /// Reports the saves for which steps did not wait. `stepSeconds` is the total time of all steps.
   void report(const TrainingRun &run, double stepSeconds) const;

@@ -92,14 +92,14 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   forEach<fsdprt_state_info>(
       artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
         std::string name = index.units[state.unit].name + "/" + roleName(state.role);
-        // Append the state's index if several units have the same name.
+        // Several units may have the same name. Append the index of the state to distinguish them.
         if (!names.insert(name).second)
           name += "#" + std::to_string(i);
         index.states.push_back(
             {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
         std::vector<uint64_t> &files = index.states.back().files;
         files.resize(state.pieces);
-        // In descending order, so that files[piece] is the lowest rank with the piece.
+        // Visit ranks in descending order, so that files[piece] is the lowest rank with the piece.
         for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;)
           if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
             files[piece] = rank;

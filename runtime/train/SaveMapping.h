@@ -41,7 +41,8 @@ public:
   SaveMapping(const SaveIndex &saved, const SaveIndex &wanted, const std::string &save,
               const std::string &artifact);
 
-  /// Returns true if both layouts are equal. Each rank then loads its pieces with padding.
+  /// Returns true if both layouts are equal. Each rank then loads its own pieces, including the
+  /// padding.
   bool isSameLayout() const { return sameLayout; }
   const std::vector<StateRange> &rangesOf(uint64_t state) const { return ranges[state]; }
   /// Returns the indices of those files of the save from which elements [begin, end) of the flat

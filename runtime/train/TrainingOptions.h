@@ -53,7 +53,8 @@ struct TrainingOptions : LaunchOptions {
   std::string init, exportTo;
   std::string save, resume;
   bool waitForSaves = false; ///< true if each save ends before the next step
-  /// `saveEvery`: steps between saves, or 0 for one at the end. `keep`: saves to keep; 0: all.
+  /// `saveEvery`: steps between saves, or 0 for only one save at the end. `keep`: number of saves
+  /// to keep, or 0 for all.
   uint64_t saveEvery = 0, keep = 0;
   std::string metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;

@@ -38,7 +38,8 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
   return result;
 }
 
-/// Parses the `count` numbers of a list to `to`. Throws Error if their number differs.
+/// Parses the `count` numbers of a list to `to`. Throws Error if the list has more or fewer
+/// numbers.
 template <typename T>
 static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
                         const std::string &text) {

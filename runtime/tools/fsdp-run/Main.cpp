@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  // Ignored, these signals let writes to a closed pipe or beyond the file size limit return an
+  // Ignore these signals, so that writes to a closed pipe or beyond the file size limit return an
   // error.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
