@@ -35,8 +35,9 @@ struct KernelPhase {
 class Artifact {
 public:
   /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both functions
-  /// check the artifact and throw Error on failure. If `verifyKey` is not empty, it is the path of
-  /// a PEM file with a public key, and the file `path`.sig must contain a signature by that key.
+  /// check the artifact and throw Error on failure. If `verifyKey` is not empty, a file PATH.sig
+  /// must contain a signature of the artifact PATH. The PEM file `verifyKey` contains the public
+  /// key.
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all,
                                         const std::string &verifyKey = "");
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,
@@ -70,7 +71,7 @@ public:
   const std::byte *values(const fb::Value &value) const {
     return bytes.get() + header.values_offset + value.offset();
   }
-  /// Returns the program `name`, or null if there is none.
+  /// Returns the program `name`, or null if no such program exists.
   const fb::Program *program(const char *name) const;
 
 private:

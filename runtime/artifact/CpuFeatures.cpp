@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An entry of the table contains a feature's name, and the leaf, subleaf, register and bit of CPUID
-// that report the feature. Its last member is a mask of those bits of XCR0 which the operating
-// system must set: bits 1-2 for AVX, bits 1-2 and 5-7 for AVX-512, bits 17-18 for AMX.
+// that report the feature. The last member of an entry is a mask of the bits of XCR0 that the
+// operating system must set: bits 1-2 for AVX, bits 1-2 and 5-7 for AVX-512, bits 17-18 for AMX.
 //
 //===----------------------------------------------------------------------===//
 

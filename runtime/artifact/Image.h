@@ -30,7 +30,7 @@ public:
   Image(const Image &) = delete;
   Image &operator=(const Image &) = delete;
 
-  /// Returns the address of the function `name`, or null if there is none.
+  /// Returns the address of the function `name`, or null if no such function exists.
   const void *function(const std::string &name) const;
   struct Words {
     const uint64_t *data = nullptr;

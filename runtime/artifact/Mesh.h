@@ -48,7 +48,7 @@ public:
       product *= axis.size;
     return product;
   }
-  /// Returns a text such as "replicate=2,shard=3", or "one rank" if there are no axes.
+  /// Returns a text such as "replicate=2,shard=3", or "one rank" if the mesh has no axes.
   std::string text() const;
   /// Returns the mesh of the unsharded reference, whose axes have the same names and the size 1.
   Mesh solo() const;
@@ -60,7 +60,7 @@ public:
   }
 
   /// pieces() returns the number of shards of a buffer, and pieceOf() returns the index of the
-  /// shard that `rank` holds. `split` is a value of fb::Split, or 4 + i for the groups of
+  /// shard of `rank`. `split` is a value of fb::Split, or 4 + i for the groups of
   /// getNeighbours()[i].
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;

@@ -6,7 +6,8 @@
 //
 // The verifier of FlatBuffers checks that the manifest can be read. The verifier that this file
 // declares checks that programs can be run: they access only their arenas, they end, and they
-// launch kernels only with large enough bindings. The files Verify*.cpp list its rules.
+// launch kernels only with large enough bindings. The files Verify*.cpp list the rules (V1), (V2),
+// ...
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +29,9 @@ namespace fsdprt {
 /// (V5), (V6), (V15), and checks of positions of ranges in (V12), (V13), (V14), (V16) and (V19).
 enum class Rules { all, form };
 
-/// Limits the time of the checks to a constant times the manifest's size. Without a limit, they
-/// could take much longer, because a FlatBuffer may refer to one string or vector many times.
+/// Limits the time of the checks to a constant times the manifest's size. Without a limit, the
+/// checks could take much longer, because a FlatBuffer may refer to one string or vector many
+/// times.
 class WorkLimit {
 public:
   WorkLimit(const std::string &file, uint64_t manifestBytes)

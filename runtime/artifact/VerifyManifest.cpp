@@ -27,8 +27,8 @@
 //       for the scratch memory of every worker. In the slices of the workspace and the rank block,
 //       `stride` and `piece` are 0. On a GPU, the workspace begins at a multiple of 256 bytes.
 // (V10) threads_per_rank is between 1 and the number of workers of each layout.
-// (V22) The manifest has at most 2^20 checked lookups. Each has a location, a description, and an
-//       extent from 1 to 2^63 - 1.
+// (V22) The manifest has at most 2^20 checked lookups. Each lookup has a location, a description,
+//       and an extent from 1 to 2^63 - 1.
 //
 // Apart from sorting, these checks take time linear in the size of the manifest. WorkLimit limits
 // the number of repeated reads of the same bytes.

@@ -13,8 +13,8 @@
 //       The layout has the scratch memory that the kernel needs. All slices are in one arena. On a
 //       GPU, this arena is that of the device.
 // (V14) A collective is over distinct axes of the mesh, or over neighbours. The sizes of the source
-//       and of the target follow from its type, its count and the size of its group. Source and
-//       target are in the arena of the device, and do not overlap, except in a gather in place.
+//       and the target follow from the collective's type, count and group size. Source and target
+//       are in the arena of the device, and do not overlap, except in a gather in place.
 // (V15) For each start of a collective or copy, the same list of commands has exactly one wait.
 //       Commands between the start and the wait do not write the source and do not access the
 //       target.

@@ -55,7 +55,7 @@ static std::vector<Line> linesOf(const std::string &text) {
   return lines;
 }
 
-/// Returns the line with the name `name`, or an empty line if there is none.
+/// Returns the line with the name `name`, or an empty line if no such line exists.
 static Line find(const std::vector<Line> &lines, const std::string &name) {
   for (const Line &line : lines)
     if (line.name == name)

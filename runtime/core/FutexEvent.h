@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An event is a counter that notify() increments. A waiter reads the counter and tests its
-// condition. If the condition does not hold, the waiter sleeps until the counter changes.
+// An event is a counter that notify() increments. A waiter reads the counter and then tests the
+// condition for which it waits. If the condition is false, the waiter sleeps until the counter
+// changes.
 //
 //     waiter                          notifier
 //     seen = event.read()              publish

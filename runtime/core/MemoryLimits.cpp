@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// /proc/self/cgroup names the control group of this process. The line of control groups version 2
-// is "0::/a/b". The line of the memory controller in version 1 is "4:memory:/a/b". The group and
-// each of its parent groups may have a limit. The memory that a group leaves is its limit minus its
-// usage. Cached files do not count as usage, because the kernel can evict them. In a container, the
-// path in the line may exist only on the host. Groups that do not exist are skipped. The root group
-// is always checked, because in such a container it is the group of the container.
+// /proc/self/cgroup names the control group of this process. With version 2 of control groups, the
+// line for group /a/b is "0::/a/b". With version 1, the line of the memory controller is
+// "4:memory:/a/b". The group and each of its parent groups may have a limit. The memory that a
+// group leaves is its limit minus its usage. Cached files do not count as usage, because the kernel
+// can evict them. In a container, the path in the line may exist only on the host. Groups that do
+// not exist are skipped. The root group is always checked, because in such a container it is the
+// group of the container.
 //
 //===----------------------------------------------------------------------===//
 

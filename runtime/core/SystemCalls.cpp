@@ -118,7 +118,7 @@ static void collectNames() {
 }
 
 /// Handler of SIGSYS. Prints the name of the system call and ends the process. If several threads
-/// make forbidden calls, only the first thread does so, and the others wait until the process ends.
+/// make forbidden calls, prints only the first call. The other threads wait until the process ends.
 static void refuse(int, siginfo_t *info, void *) {
   static std::atomic_flag refused = ATOMIC_FLAG_INIT;
   while (refused.test_and_set())

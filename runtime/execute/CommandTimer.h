@@ -26,7 +26,7 @@ class RankGroup;
 class CommandTimer : public RankObserver {
 public:
   /// `instructions` are the instructions of the program 'step' in `group`. The trace keeps the last
-  /// `traceRuns` runs; there is no trace if `traceRuns` is 0.
+  /// `traceRuns` runs. If `traceRuns` is 0, no trace is recorded.
   CommandTimer(RankGroup &group, const std::vector<Instruction> &instructions, bool profile,
                uint32_t traceRuns);
 

@@ -143,7 +143,8 @@ void RankExecutor::initialise(const fb::Initialise &initialise) {
     stored = {context.artifact.values(*value), value->dtype(),
               value->bytes() == sizeOf(value->dtype())};
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
-  // Writes elements [from, from + count) of the parameter to `to`. All threads of the rank do so.
+  // Writes the initial values of elements [from, from + count) to `to`, with all threads of the
+  // rank.
   auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
     pool.run([&](uint32_t worker) {
       uint64_t first, last;

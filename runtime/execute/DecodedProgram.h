@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Decodes each program once, before the first run, to a list of instructions. The instructions of a
-// loop's body follow that of the loop. Each collective and each copy on a channel has an index. The
-// instruction that waits for the collective or copy contains the same index.
+// loop's body follow the instruction of the loop. Each collective and each copy on a channel has an
+// index. The instruction that waits for the collective or copy contains the same index.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The watchdog records only the last command that a rank has enqueued on its GPU. The heartbeat of
-// the GPU shows which launches the GPU has begun: its value is n after launch 32 n of the run has
-// begun. A command that hangs or fails is then between launch 32 n and launch 32 (n + 1).
+// the GPU is a number that shows which launches the GPU has begun: the number is n after launch 32
+// n of the run has begun. A command that hangs or fails is then between launch 32 n and launch 32
+// (n + 1).
 //
 //===----------------------------------------------------------------------===//
 

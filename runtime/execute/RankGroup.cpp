@@ -109,7 +109,7 @@ uint64_t RankGroup::deviceBytesBeside() const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < executors.size(); ++i) {
     const Device &device = executors[i]->getDevice();
-    bool isFirst = true; // true if no rank before is on the same GPU
+    bool isFirst = true; // true if executors before i use other GPUs
     for (size_t k = 0; k < i; ++k)
       isFirst &= executors[k]->getDevice().ordinal() != device.ordinal();
     bytes += isFirst ? device.bytesBeside() : 0;
@@ -132,7 +132,7 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 
 void RankGroup::awaitRanks() {
   // `grace` is additional time, so that ranks can first report their own waits. `still` is the time
-  // since this thread last observed progress. It does not grow while the machine is suspended.
+  // since this thread last observed progress. `still` does not grow while the machine is suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(

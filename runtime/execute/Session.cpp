@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before the constructor allocates memory, it checks that the mesh has as many ranks as requested,
-// that layouts have scratch memory for all threads, and that the machine has memory for the arenas.
+// Before the constructor allocates memory, it checks that the mesh has as many ranks as requested.
+// It also checks that layouts have scratch memory for all threads, and that the arenas fit in
+// memory.
 //
 //===----------------------------------------------------------------------===//
 

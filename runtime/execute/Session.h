@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A session has a group of sharded ranks and optionally a group for the unsharded reference. Its
-// functions implement those of fsdprt.h and throw Error on failure.
+// A session has a group of sharded ranks and optionally a group for the unsharded reference. The
+// methods of Session implement functions of fsdprt.h and throw Error on failure.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Callers select an element by a parameter p and an index e in p. This is element p.offset + e of
-// the flat buffer of p's unit. A rank's shard is a range of the flat buffer.
+// Callers select an element by a parameter p and an index e in p. The selected element is element
+// p.offset + e of the flat buffer of p's unit. A rank's shard is a range of the flat buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -278,8 +278,8 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
 }
 
 /// Compares the shards of all ranks with the reference. The process of rank 0 receives the shards
-/// of the other processes one by one. After a difference, it still receives all further shards,
-/// because every process sends its shards.
+/// of the other processes one by one. After a difference, this process still receives all further
+/// shards, because the other processes send them.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())

@@ -18,10 +18,10 @@
 //     random   ids below their limit, or normally distributed floats, for an input without a file
 //
 // One random number per sample determines the first token of the window and the index of the row.
-// All files of rows have the same number of rows, and a sample uses the same row of each file. If
-// the leading dimension of an input does not count samples, for example in a table for the whole
-// batch, every step uses all rows of the file of that input. Training uses the first part of a
-// file, and validation reads the rest in order.
+// All files of rows have the same number of rows, and a sample uses the same row of each file. The
+// leading dimension of an input may not count samples, for example in a table for the whole batch.
+// Every step then uses all rows of the input's file. Training uses the first part of a file, and
+// validation reads the rest of the file in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +79,8 @@ public:
   uint64_t validationBatches() const;
 
   /// train() and validation() return the values of input i for one micro-batch of one rank. The
-  /// values are valid until the next call for input i. Both throw InputChanged if a file has
-  /// changed, and allocate no memory otherwise.
+  /// values are valid until the next call for input i. Both functions throw InputChanged if a file
+  /// has changed, and otherwise allocate no memory.
   const void *train(uint64_t step, uint64_t rank, uint32_t microBatch, size_t i);
   const void *validation(uint64_t batch, uint64_t rank, uint32_t microBatch, size_t i);
   size_t bytes(size_t i) const { return plans[i].buffer.size(); }

@@ -40,8 +40,8 @@ public:
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 
-  /// A call of begin(), calls of add() and a call of end() write one event. They throw Error if the
-  /// event exceeds 4 KiB, and otherwise allocate no memory.
+  /// A call of begin(), calls of add() and a call of end() write one event. The functions throw
+  /// Error if the event exceeds 4 KiB, and otherwise allocate no memory.
   void begin(uint64_t step);
   void add(const char *tag, float value);
   void end();

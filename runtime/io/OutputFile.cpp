@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// commit() also flushes the folder, so that the new name survives a power failure. A process locks
-// its temporary file as long as it runs. If a temporary file from this machine is not locked, its
-// process has died, and the next process that writes the same FILE removes the temporary file.
+// commit() also flushes the folder, so that the new name survives a power failure. A process keeps
+// its temporary file locked until the process ends or commits the file. If a temporary file from
+// this machine is not locked, its process has died, and the next process that writes the same FILE
+// removes the temporary file.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,9 +10,9 @@
 //
 //     FILE.<16 hexadecimal digits>.tmp     8 digits are a hash of the host name, 8 are random
 //
-// which commit() renames to FILE. Two processes that write one FILE thus have separate temporary
-// files, and the file of the process that finishes last remains. If FILE is a symbolic link,
-// rename(2) replaces the link and not its target.
+// which commit() renames to FILE. Two processes that write the same FILE therefore have separate
+// temporary files, and the file of the process that calls commit() last remains. If FILE is a
+// symbolic link, rename(2) replaces the link and not its target.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,8 @@
 // If two runs would write one file, the second run fails at its start instead of hours later. A run
 // claims a file by a Unix socket whose abstract name is a hash of the file's name and of its
 // folder's device and inode. A claim creates no file, and ends when its process ends. Only
-// processes in the same network namespace of the same machine detect a claim. Otherwise two runs
-// can write the same file: each run then writes a complete file, and the later file remains.
+// processes in the same network namespace of the same machine detect a claim. If two runs do not
+// detect each other's claims, each run writes a complete file, and the later file remains.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // copyRow() copies the bytes of a row if the elements of the file have the input's type. Otherwise
-// it converts floats to f64 and then to the input's type, and integers in the same way by int64_t.
+// copyRow() converts floats to f64 and then to the input's type, and integers to int64_t and then
+// to the input's type.
 //
 //===----------------------------------------------------------------------===//
 

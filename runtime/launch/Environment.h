@@ -5,20 +5,21 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the rank of a process from environment variables that a launcher has set. The first
-// launcher in this list whose variables are set determines the rank. Launchers that may run inside
-// another launcher, once per machine, precede that launcher, because its ranks then count machines:
+// launcher in this list whose variables are set determines the rank. An outer launcher may start an
+// inner launcher once per machine. The inner launcher then precedes the outer one in the list,
+// because ranks of the outer launcher only number machines:
 //
 //     torchrun   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //     Open MPI   OMPI_COMM_WORLD_RANK _SIZE _LOCAL_RANK _LOCAL_SIZE
 //     PMI        PMI_RANK PMI_SIZE                                  (MPICH, Intel MPI)
 //     Slurm      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID             (in a step: SLURM_STEP_ID)
 //
-// Ranks usually connect over TCP at MASTER_ADDR and MASTER_PORT. They connect at a Unix socket if
-// torchrun listens at that port itself (TORCHELASTIC_USE_AGENT_STORE), and in a Slurm step on one
-// machine. The name of the socket contains the launcher's id of the run.
+// Ranks usually connect over TCP at MASTER_ADDR and MASTER_PORT. Ranks connect over a Unix socket
+// if torchrun itself listens at that port (TORCHELASTIC_USE_AGENT_STORE), and in a Slurm step on
+// one machine. The name of the socket contains the launcher's id of the run.
 //
-// A job id distinguishes two jobs that use the same address. It is the first of these variables
-// that is set:
+// A job id distinguishes two jobs that use the same address. The job id is the value of the first
+// of these variables that is set:
 //
 //     FSDP_RUN_JOB_ID                           set by the user
 //     TORCHELASTIC_RUN_ID, _RESTART_COUNT       torchrun; for its default, "none", the folder of
@@ -60,8 +61,8 @@ struct LaunchPlace {
 };
 
 /// Returns the rank that a launcher has assigned to this process, or nullopt without a launcher.
-/// `variable` returns the value of an environment variable. If it is null, getenv() is called
-/// instead. Throws Error if variables are invalid or contradict each other.
+/// `variable` returns the value of an environment variable. If `variable` is null, getenv() is
+/// called instead. Throws Error if variables are invalid or contradict each other.
 std::optional<LaunchPlace>
 findLaunchPlace(const std::function<const char *(const char *)> &variable = nullptr);
 

@@ -5,11 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. A process that `fsdp-run --processes` has started reads its rank from --launched-rank.
-//  2. If a launcher has started several processes, environment variables give each process its
-//  rank.
-//     --backend=local, --processes and a different --ranks are then errors. Ranks connect over MPI
-//     if the launcher is an MPI launcher, and otherwise at the address in the environment. With
-//     --backend=nccl, collectives run over NCCL.
+//  2. If a launcher has started several processes, environment variables contain the rank of this
+//     process. --backend=local, --processes and a different --ranks are then errors. Ranks connect
+//     over MPI if the launcher is an MPI launcher, and otherwise at the address in the environment.
+//     With --backend=nccl, collectives run over NCCL.
 //  3. Otherwise this process has all ranks or, with --processes, starts a process for each rank.
 //
 //===----------------------------------------------------------------------===//

@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The host supervises the ranks in a separate process, so that it can report the loss of any rank,
-// including rank 0. Because the host is not the parent of the ranks, it detects the end of a rank
-// by the rank's channel, which the kernel closes. The host sends the first error to all ranks. A
-// rank that fails requests the first error from the host, so that all ranks report the same error.
+// including rank 0. Because the host is not the parent of the ranks, the host detects the end of a
+// rank by the rank's channel, which the kernel then closes. The host sends the first error to all
+// ranks. A rank that fails requests the first error from the host, so that all ranks report the
+// same error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -38,7 +38,7 @@ int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status
                  const char *message);
 
 /// Reports to the host that this rank ends without an error. On rank 0, then waits at most 1 second
-/// for the end of the host, because the host ends after the last rank.
+/// for the host to end.
 void leaveRendezvous(const LaunchOptions &options, int channel);
 
 } // namespace fsdprt

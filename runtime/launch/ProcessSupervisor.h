@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One process supervises all ranks. It connects the ranks (ShmHost), receives their messages, and
-// detects stale heartbeats and ranks that do not connect. The first error ends the run: the control
-// block then contains the status of the error, which ends the waits of all ranks. Two derived
-// classes detect ended processes: Launcher in the process that has started the ranks
+// One process supervises all ranks. This process connects the ranks (ShmHost), receives their
+// messages, and detects stale heartbeats and ranks that do not connect. The first error ends the
+// run: the control block then contains the status of the error, which ends the waits of all ranks.
+// Two derived classes detect ended processes: Launcher in the process that has started the ranks
 // (ProcessLauncher.cpp), and Host in a process that only connects ranks (LauncherRendezvous.cpp).
 //
 //===----------------------------------------------------------------------===//

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One loop serves all connections. Connections without data are ignored, and connections with data
+// One loop handles all connections. Connections without data are ignored, and connections with data
 // other than frames are closed. The rendezvous fails if a rank is lost before all ranks have
 // connected, or if the frames of two ranks contradict each other. The host then sends the reason to
 // the connected ranks and, for some seconds, to ranks that connect later. A process of another job

@@ -23,7 +23,8 @@ namespace fsdprt {
 /// The links of one rank. They represent the links of every rank, because all ranks behave alike.
 class Links {
 public:
-  /// Begin and end of a collective in seconds. Its latency Transfer::headSeconds follows the begin.
+  /// Begin and end of a collective in seconds. The latency of the collective,
+  /// Transfer::headSeconds, follows its begin.
   struct Flight {
     double begin = 0, end = 0;
     bool done = false;

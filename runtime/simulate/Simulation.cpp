@@ -9,7 +9,7 @@
 //  2. Add the duration of each launch, each fill and each copy on channel 0
 //     (Cluster::kernelSeconds) to the time of the rank.
 //  3. Start each collective on its channel. The wait advances the rank's time to the end of the
-//     collective. On channel 0, the start does so.
+//     collective. On channel 0, the start already advances the time to this end.
 //  4. Run copies on channels other than 0 concurrently with launches, in two queues: one for copies
 //     between the arenas of device and host, and one for copies from and to the file.
 //  5. Add the duration of each wait to the exposed time of the kind and unit of its collective.

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Over a ring, n ranks take n - 1 steps. In each step, every rank sends the same number of bytes to
-// the next rank. An all-reduce takes 2 (n - 1) steps, and a broadcast sends the whole buffer once.
+// A collective over a ring of n ranks has n - 1 steps. In each step, every rank sends the same
+// number of bytes to the next rank. An all-reduce has 2 (n - 1) steps. In a broadcast, each rank
+// sends the whole buffer once.
 //
 //   head    the base latency of the protocol plus, for each step, the latency of the level of
 //           links that the step crosses

@@ -8,11 +8,13 @@
 //     example because it is for another processor, is ignored. The reason is reported only if the
 //     file is named after the given artifact, as gpt.shard3.fsdp is after gpt.fsdp.
 //  2. A candidate has the target of the given artifact, a program 'step', and a permitted number of
-//     ranks. Its parameters and optimizer states can be loaded from saves of the given artifact.
+//     ranks. The parameters and optimizer states of a candidate can be loaded from saves of the
+//     given artifact.
 //  3. Among candidates for the same number of ranks, those named after the given artifact are
 //     preferred. Among these, the candidate is preferred that differs from the given artifact in
-//     the fewest compiler options other than mesh and grad-accum. Further candidates are compared
-//     by the difference in the number of tokens per step over all ranks.
+//     the fewest compiler options other than mesh and grad-accum. If several differ in equally many
+//     options, the candidate is preferred whose number of tokens per step, over all ranks, differs
+//     least.
 //
 //===----------------------------------------------------------------------===//
 

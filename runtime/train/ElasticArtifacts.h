@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --elastic: searches a folder for artifacts with the model and optimizer of the given
-// artifact that are for other numbers of ranks. `fsdp-compile --also-mesh` writes them.
+// Implements --elastic: searches a folder for artifacts that have the model and optimizer of the
+// given artifact but are compiled for other numbers of ranks. `fsdp-compile --also-mesh` writes
+// such artifacts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +22,10 @@ namespace fsdprt {
 
 class ElasticArtifacts {
 public:
-  /// Searches `folder` (the working folder if it is empty) for artifacts for `least` to `most`
-  /// ranks that can resume saves of the artifact `path`. For the number of ranks of `path`, `path`
-  /// itself is used. Throws Error if this number is not in [least, most], or if two artifacts for
-  /// the same number of ranks are equally preferred.
+  /// Searches `folder`, or the working folder if `folder` is empty, for artifacts for `least` to
+  /// `most` ranks that can resume saves of the artifact `path`. For the number of ranks of `path`,
+  /// `path` itself is used. Throws Error if this number is not in [least, most], or if two
+  /// artifacts for the same number of ranks are equally preferred.
   ElasticArtifacts(const std::string &path, std::string folder, uint64_t least, uint64_t most);
 
   /// Returns the artifact with the most ranks, but at most `ranks`. Throws Error if none exists.

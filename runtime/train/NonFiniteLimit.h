@@ -17,7 +17,8 @@ namespace fsdprt {
 
 class NonFiniteLimit {
 public:
-  /// Sets the count to `before`, the number of non-finite steps just before the resumed save.
+  /// Sets the count to `before`, the number of consecutive non-finite steps just before the save
+  /// from which the run resumes.
   void resume(uint64_t before) { inARow = before; }
   uint64_t count() const { return inARow; }
   /// Updates the count after step `number`, whose step block is `block`, and reports a non-finite

@@ -16,7 +16,7 @@
 namespace fsdprt {
 
 /// Calls each(i) for each i below `count`, on at most one thread per processor. If calls threw
-/// exceptions, rethrows that of the least i. `count` must not be 0.
+/// exceptions, rethrows the exception of the least such i. `count` must not be 0.
 template <typename Each>
 void onThreads(size_t count, Each each) {
   std::atomic<size_t> next{0};

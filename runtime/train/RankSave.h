@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file of a rank contains the step block of the rank, and its piece of each state. It does not
-// contain a piece that a lower rank also has.
+// The file of a rank contains the step block of the rank, and its piece of each state. The file
+// does not contain a piece that a lower rank also has.
 //
 //===----------------------------------------------------------------------===//
 

@@ -49,8 +49,8 @@ static bool isTemporaryName(const std::string &name) {
          isSaveName(name.substr(1, name.size() - 5));
 }
 
-/// Returns the names of the folders in `folder` for which `is` returns true. They are sorted by
-/// length and then by text, so that saves are in the order of their steps.
+/// Returns the names of the folders in `folder` for which `is` returns true. The names are sorted
+/// by length and then by text, so that saves are in the order of their steps.
 static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const std::string &)) {
   std::vector<std::string> names;
   std::error_code error;

@@ -25,8 +25,8 @@
 
 namespace fsdprt {
 
-/// Elements [begin, end) of a state's flat buffer. They are loaded from the flat buffer of state
-/// `from` of the save, beginning with element `fromBegin` of that buffer.
+/// Elements [begin, end) of a state's flat buffer. The elements are loaded from the flat buffer of
+/// state `from` of the save, beginning with element `fromBegin` of that buffer.
 struct StateRange {
   uint64_t begin = 0, end = 0, from = 0, fromBegin = 0;
   std::string param; ///< name of the parameter; empty if the range is the whole state

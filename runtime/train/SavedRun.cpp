@@ -253,7 +253,7 @@ private:
   }
 
   /// Converts the first `count` elements of `part` from `dtype`, and writes them to the rank's
-  /// piece, beginning at its element `at`, which is element `flat` of the flat buffer.
+  /// piece. The first is element `at` of the piece, and element `flat` of the flat buffer.
   void write(const StateRange &range, const std::string &dtype, uint64_t flat, uint64_t at,
              uint64_t count) {
     const SaveIndex::State &to = save.wanted.states[state];

@@ -18,8 +18,8 @@
 
 namespace fsdprt {
 
-/// A save from which a run resumes. Each file is opened once. Its hash is checked and its data is
-/// loaded through the same file descriptor.
+/// A save from which a run resumes. Each file is opened once. The hash of a file is checked and its
+/// data is loaded through the same file descriptor.
 class SavedRun {
 public:
   /// If a save has at most this size in bytes, each process checks all files. If a save is larger,

@@ -53,8 +53,9 @@ public:
   void expectDataOf(const RunState &saved, const RunState &own, const std::string &folder) const;
 
   /// Writes the inputs of step `number` or, if `validating` is true, of validation batch `number`.
-  /// Both count from 0. Writes to the ranks of this process and, if `reference` is true, to the
-  /// reference program. Throws InputChanged if a file has changed. Allocates no memory.
+  /// Both numbers are counted from 0. Writes to the ranks of this process and, if `reference` is
+  /// true, to the reference program. Throws InputChanged if a file has changed. Allocates no
+  /// memory.
   void writeInputs(uint64_t number, bool validating, bool reference);
   bool readsFiles() const { return batches->readFiles(); }
   /// Throws InputChanged if a file has changed since it was opened.

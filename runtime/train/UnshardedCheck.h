@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The reference program runs in the process of rank 0, in its own arena, with unsharded parameters.
-// Its micro-batches are the batches of all ranks, in the order of ranks. After every step, its loss
-// and gradient norm must equal those of the ranks. After the last step, its states must equal those
-// of the ranks. All comparisons are bit for bit.
+// The micro-batches of the reference program are the batches of all ranks, in the order of ranks.
+// After every step, loss and gradient norm of the reference program must equal those of the ranks.
+// After the last step, its states must equal those of the ranks. Numbers are equal if all bits are.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,7 +27,8 @@ struct WeightSources {
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
 /// The files of --init: one .safetensors file, or the files that an .index.json names. Each file is
-/// opened only once, so that the compared content is also the imported content.
+/// opened only once, so that the content that ranks have compared is also the content that they
+/// import.
 class InitialWeights {
 public:
   /// Throws Error if a file cannot be opened or has no weights.

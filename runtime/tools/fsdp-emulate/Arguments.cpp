@@ -116,7 +116,7 @@ static void fillFromFile(Storage &storage, const std::string &path, const std::s
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 
-/// Returns the next value of a linear congruential generator, which is the same on all machines.
+/// Returns the next value of a linear congruential generator. All machines compute equal values.
 static double nextRandom(uint64_t &state, Type type) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   double unit = double(state >> 11) * 0x1p-53;

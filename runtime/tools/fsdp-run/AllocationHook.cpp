@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines malloc(), calloc() and related functions in the executable. For every caller, including
-// operator new, they replace the functions of the C library. They count calls, and then call the
-// functions of the C library by internal names. In a build with a sanitizer, hooks of the
+// Defines malloc(), calloc() and related functions in the executable. These definitions replace the
+// functions of the C library for every caller, including operator new. They count calls, and then
+// call the functions of the C library by internal names. In a build with a sanitizer, hooks of the
 // sanitizer's allocator count calls instead.
 //
 //===----------------------------------------------------------------------===//

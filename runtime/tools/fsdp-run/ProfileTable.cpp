@@ -13,9 +13,10 @@
 //        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: ..
 //
 // The column "floor" is the least time for the bytes and multiply-adds at the peak rates, as a
-// percentage of the measured time. It exceeds 100 % if bytes are read from a cache, which is faster
-// than memory. GPUs, whose peak rates are unknown, have no such column. The first table has a line
-// for the time between commands. MB, GB and GMAC are 10^6 bytes, 10^9 bytes and 10^9 multiply-adds.
+// percentage of the measured time. The percentage exceeds 100 if bytes are read from a cache, which
+// is faster than memory. GPUs, whose peak rates are unknown, have no such column. The first table
+// has a line for the time between commands. MB, GB and GMAC are 10^6 bytes, 10^9 bytes and 10^9
+// multiply-adds.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,7 +16,8 @@
 
 namespace fsdprt {
 
-/// Implements --trace: writes a trace of the last steps, and prints the overlap of collectives.
+/// Implements --trace: writes a trace of the last steps, and prints the overlap of collectives with
+/// other commands.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;
