@@ -121,7 +121,7 @@ private:
   std::vector<std::unique_ptr<RankExecutor>> executors; ///< executors of the local ranks
   std::vector<std::thread> threads;                     ///< threads of the local ranks
   std::vector<std::optional<Error>> errors;             ///< errors of the local ranks
-  std::unique_ptr<DeviceGraph> recording;               ///< CUDA graph of 'step'; null without --cuda-graph
+  std::unique_ptr<DeviceGraph> recording;               ///< CUDA graph of 'step', or null
   uint64_t recordedBytes[4] = {}; ///< bytes exchanged per launch of `recording`
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";

@@ -23,7 +23,7 @@ struct TrainingOptions : LaunchOptions {
   std::string gemm;           ///< GEMM backend that the artifact must use on GPUs; empty for any
   bool restrictCalls = false; ///< true to restrict system calls (core/SystemCalls.h)
   bool cudaGraph = false;
-  double linkBandwidth = 0; ///< simulated bandwidth of links in bytes per second, or 0
+  double linkBandwidth = 0;     ///< simulated bandwidth of links in bytes per second, or 0
   std::string offloadDirectory; ///< folder of offloaded states; empty for $TMPDIR or /tmp
   std::string mpiReduce = "ordered";
 

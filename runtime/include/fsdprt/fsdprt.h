@@ -313,7 +313,7 @@ typedef struct fsdprt_session_info {
   uint32_t threads_per_rank;
   uint64_t arena_bytes;           /* mapped bytes per rank, rounded up to pages */
   uint64_t reference_arena_bytes; /* mapped bytes of the reference, or 0 */
-  uint64_t peak_bytes; /* highest end offset used so far, in multiples of 64 */
+  uint64_t peak_bytes;            /* highest end offset used so far, in multiples of 64 */
   /* Numbers of bytes that the first rank of this process has exchanged by all-gathers, by
      reduce-scatters, by all-reduces and by broadcasts. A collective counts as many bytes as the
      larger of its source and its target has. */
