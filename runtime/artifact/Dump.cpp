@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Writes the header, the mesh, the units with their parameters, the layouts, the kernels and the
-// programs of an artifact. Each command of a program is one line:
+// programs of an artifact. A program is written with one line for each command:
 //
 //     program 'step' on layout 0
 //         3  all_gather    f32 x 640 over shard  [0, +2560) -> [4096, +5120)  id 0 channel 1  ; h.0

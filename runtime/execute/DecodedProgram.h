@@ -32,7 +32,8 @@ struct DecodedProgram {
 class ProgramDecoder {
 public:
   /// Decodes programs of `layout`. If `onlyKinds` is not empty, decode() omits all commands except
-  /// loops and launches of kernels of these kinds. 'init' and 'snapshot' are decoded completely.
+  /// loops and launches of kernels of these kinds. The programs 'init' and 'snapshot' are always
+  /// decoded completely.
   ProgramDecoder(const Artifact &artifact, const fb::Layout &layout, Communicator &communicator,
                  const std::vector<std::string> &onlyKinds)
       : artifact(artifact), layout(layout), mesh(communicator.getMesh()),

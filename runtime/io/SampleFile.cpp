@@ -28,8 +28,8 @@ static const char *fileNameOf(DType type) {
   return names[static_cast<int>(type)];
 }
 
-/// Sets `type` to the floating-point type that safetensors calls `name`. Returns false if none
-/// exists.
+/// Sets `type` to the floating-point type that safetensors calls `name`. Returns false if no such
+/// type exists.
 static bool floatOf(const std::string &name, DType &type) {
   for (DType known : {DType::f64, DType::f32, DType::f16, DType::bf16})
     if (name == fileNameOf(known)) {

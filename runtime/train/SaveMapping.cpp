@@ -142,7 +142,7 @@ private:
   std::string save, artifact;
   Layout there, here;
   std::vector<std::string> differing, missing, extra; ///< problems of parameters
-  /// Keys: problems of states. Values: names of the parameters with this problem.
+  /// Maps each problem of states to the names of the parameters with this problem.
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 

@@ -83,7 +83,8 @@ private:
   void shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const;
   uint64_t commit(const std::string &to, SaveIndex &index);
   std::optional<FinishedSave> advance(fsdprt_session *session);
-  /// Exchanges `mine` between all processes and returns all. If some contain errors, throws one.
+  /// Returns the words that all processes have passed as `mine`. If words contain errors, throws
+  /// one of them.
   std::vector<Word> meet(const Word &mine, fsdprt_session *session) const;
   template <typename Part>
   auto orAbandon(uint64_t step, Part part);

@@ -22,7 +22,7 @@
 
 namespace fsdprt {
 
-/// Observer of a run. If one of its functions throws Error, the run ends.
+/// Observer of a run. If a function of an observer throws Error, the run ends.
 class TrainingObserver {
 public:
   virtual ~TrainingObserver() = default;
