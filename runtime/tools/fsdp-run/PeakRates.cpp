@@ -8,13 +8,15 @@
 //  2. To measure bandwidth, the loop copies between two buffers that are larger than the caches of
 //     the thread. To measure multiply-adds, the loop computes twelve independent sums in the widest
 //     vector registers, because a processor with two units of four cycles latency needs at least
-//     eight sums. For bf16, the loop uses the instruction vdpbf16ps if the processor has it.
+//     eight sums. For bf16, the loop uses the tile registers of AMX if the processor and the
+//     operating system allow it, otherwise vdpbf16ps if the processor has it.
 //  3. The result is the highest rate of three rounds, because other processes only lower a rate.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PeakRates.h"
 #include "core/FutexEvent.h"
+#include "fsdpcommon/TileData.h"
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -90,6 +92,31 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
     }
   return uint64_t(sums) * steps * 32;
 }
+
+/// Adds to four tiles of sums, as kernels do. Each product adds 32 pairs to 16 x 16 sums.
+FSDP_TARGET("amx-tile,amx-bf16") static uint64_t addTiles() {
+  // Palette 1; all tiles have 16 rows of 64 bytes.
+  alignas(64) uint8_t config[64] = {1};
+  for (int tile = 0; tile < 8; ++tile) {
+    config[16 + 2 * tile] = 64;
+    config[48 + tile] = 16;
+  }
+  _tile_loadconfig(config);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int i = 0; i < steps; ++i) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  return uint64_t(4) * steps * 16 * 16 * 32;
+}
 #endif
 
 //===- Measuring ----------------------------------------------------------===//
@@ -148,7 +175,9 @@ PeakRates fsdprt::measurePeakRates(uint32_t threads, double share) {
     add = addAvx512;
   else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     add = addAvx2;
-  if (__builtin_cpu_supports("avx512bf16"))
+  if (__builtin_cpu_supports("amx-bf16") && fsdpcommon::requestTileData())
+    addNarrow = addTiles;
+  else if (__builtin_cpu_supports("avx512bf16"))
     addNarrow = addBf16;
 #endif
   peak.multiplyAdds = measure(threads, [&](uint32_t) { return add(); });
