@@ -19,9 +19,9 @@
 //   integers are in [0, fsdp.limit). Write-only bindings and scratch are filled with NaN before the
 //   run.
 // - With --error-factor=F, the error of a result may be F times the error of the oracle in the
-//   kernel's own types, plus an allowance for rounding. No value may be NaN. If a result of up to
-//   16 values exceeds that bound, the root mean squares of the errors of 16 draws of inputs are
-//   compared.
+//   kernel's own types, plus an allowance for rounding. If the error of a result of up to 16 values
+//   exceeds this bound, the kernel runs on 16 draws of inputs, and the bound applies to the root
+//   mean squares of the errors. No value may be NaN.
 // - `fsdp.values = dense<..>` are the values of an input. For a write-only argument (fsdp.out),
 //   they are the values that kernel and oracle must write.
 // - With `fsdp.from = ["kernel", i]`, an argument is the oracle's result i of an earlier kernel.

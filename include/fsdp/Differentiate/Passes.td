@@ -76,8 +76,8 @@ def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
 def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp"> {
   let summary = "Recompute forward values in the backward if that is cheaper than saving them";
   let description = [{
-    Clones slices, joins, random numbers and short elementwise maps of the forward before their
-    first reader in the backward. An op is cloned only if the backward then reads at most 1/8 as
+    Clones slices, concatenations, random numbers and short elementwise maps of the forward. A clone
+    is placed directly before its first reader in the backward. An op is cloned only if the backward then reads at most 1/8 as
     many additional bytes as are saved. Operands that the backward reads anyway, parameters and
     arguments do not count as additional bytes.
 

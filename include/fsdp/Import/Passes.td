@@ -374,8 +374,8 @@ def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::Fun
   let description = [{
     - Requires: lookups, softmax and losses are raised, because fused bodies hide them.
     - Ensures: if an elementwise generic has a single reader, the reader is no elementwise generic.
-      Exceptions are costly functions, such as cos, that would be evaluated more than once, and
-      roundings of wider values.
+      Exceptions are a generic with a costly function, such as cos, that the reader would evaluate
+      more than once per element, and a generic that rounds a wider type to a narrower one.
     - Keeps: values, bit for bit; contractions are not changed.
   }];
   let statistics = [Statistic<"numFused", "num-fused", "Generics removed">];
