@@ -21,7 +21,7 @@
 //  3. Move the op before the limit if the gain exceeds the price. Views always move.
 //
 // Kernel calls and gathers move; other collectives keep their order. Distances are measured in the
-// original order of the block: O(ops + uses).
+// original order of the block and not updated after a move, so the pass takes O(ops + uses).
 //
 //===----------------------------------------------------------------------===//
 

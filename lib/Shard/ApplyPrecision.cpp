@@ -122,7 +122,8 @@ FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
   return kept;
 }
 
-/// Adds the values of a function that remain f32 to `fsdp.kept_wide` of the module.
+/// Adds to `fsdp.kept_wide` of the module, for each reason, how many values of a function remain
+/// f32.
 void ApplyPrecisionPass::recordWide(func::FuncOp func, const PrecisionPlan &plan) {
   Builder b(&getContext());
   SmallVector<NamedAttribute> counts;

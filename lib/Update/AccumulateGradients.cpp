@@ -328,8 +328,8 @@ SmallVector<Value> NestBuilder::build() {
   return buildLevel(builder, 0, Value());
 }
 
-/// Sets the types of gradients at the end of the backward. A gradient is a piece if each
-/// micro-batch reduces it over the axis shard; else it is whole.
+/// Sets the types of the gradients that the backward returns. A gradient is one piece of the flat
+/// buffer if each micro-batch reduces it over the axis shard, otherwise the whole flat buffer.
 void AccumulateGradientsPass::layOut(const Program &program) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(
       program.numLookups + program.rowOwners.size());
