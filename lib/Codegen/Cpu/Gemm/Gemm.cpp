@@ -65,7 +65,7 @@ private:
   };
   void emitStrip(const Position &position, Value row, Value col, const Ranges &ranges, Value kCount,
                  Value kBlock);
-  void emitSums(const Strip &region, Value row, Value col, const Ranges &ranges, const Slab &slab,
+  void emitSums(const Strip &strip, Value row, Value col, const Ranges &ranges, const Slab &slab,
                 Pointer sums, Value stride);
   void prefetchNextRows(Pointer inResult, int64_t rowStride);
   Value kSteps(Value count);
@@ -137,8 +137,8 @@ static Value isFalse(CodeBuilder &b, Value flag) {
   return b.isEqual(arith::ExtUIOp::create(b, b.loc, b.getI64Type(), flag), 0);
 }
 
-/// Emits the micro-kernel of one panel of columns, at column `col` of the strip at `region`.
-void PhaseEmitter::emitSums(const Strip &region, Value row, Value col, const Ranges &ranges,
+/// Emits the micro-kernel of one panel of columns, at column `col` of `strip`.
+void PhaseEmitter::emitSums(const Strip &strip, Value row, Value col, const Ranges &ranges,
                             const Slab &slab, Pointer sums, Value stride) {
   Value lhsPanel = b.div(b.sub(row, ranges.rows.from), plan.mr);
   Value rhsPanel = b.div(b.sub(col, ranges.firstCol), plan.nr);
@@ -150,7 +150,7 @@ void PhaseEmitter::emitSums(const Strip &region, Value row, Value col, const Ran
   if (plan.arithmetic == Arithmetic::Tiles)
     return emitTileKernel(b, plan, left, right, steps, sums, stride, accumulate, start);
   auto prefetch = [&](Value k) {
-    Pointer next = b.shift(kernel.at(b, rhs.operand, region.position),
+    Pointer next = b.shift(kernel.at(b, rhs.operand, strip.position),
                            b.constant(plan.colGroup * rhs.width * rhs.stride));
     emitPrefetchOfPanel(b, plan, rhs, next, lhsPanel, k);
   };
@@ -170,12 +170,12 @@ void PhaseEmitter::prefetchNextRows(Pointer inResult, int64_t rowStride) {
 void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const Ranges &ranges,
                              Value kCount, Value kBlock) {
   const auto &[rows, cols, sumCols, firstCol] = ranges;
-  Strip region;
-  region.position = corner;
-  setDigits(b, problem, region.position, row, plan.rows);
-  setDigits(b, problem, region.position, col, plan.cols);
-  region.rows = b.min(b.constant(plan.mr), b.sub(rows.to, row));
-  region.cols = b.min(b.constant(plan.stripCols()), b.sub(cols.to, col));
+  Strip strip;
+  strip.position = corner;
+  setDigits(b, problem, strip.position, row, plan.rows);
+  setDigits(b, problem, strip.position, col, plan.cols);
+  strip.rows = b.min(b.constant(plan.mr), b.sub(rows.to, row));
+  strip.cols = b.min(b.constant(plan.stripCols()), b.sub(cols.to, col));
   Value isFirst = b.isEqual(kBlock, 0);
   Value isLast = b.isEqual(kBlock, plan.kBlocks - 1);
   bool constantStart = problem.startsAtConstant();
@@ -184,8 +184,8 @@ void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const
   Value stride = b.constant(plan.stripCols()), isWhole;
   if (plan.direct) {
     const Operand &dest = problem.stores.front().dest;
-    Pointer inResult = kernel.at(b, dest, region.position);
-    isWhole = b.both(b.isEqual(region.rows, plan.mr), b.isEqual(region.cols, plan.stripCols()));
+    Pointer inResult = kernel.at(b, dest, strip.position);
+    isWhole = b.both(b.isEqual(strip.rows, plan.mr), b.isEqual(strip.cols, plan.stripCols()));
     sums.base = b.select(isWhole, b.address(inResult), b.address(scratch));
     sums.index = b.constant(0);
     stride = b.select(isWhole, b.constant(dest.strides[plan.rows.back()]), stride);
@@ -193,25 +193,24 @@ void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const
       prefetchNextRows(inResult, dest.strides[plan.rows.back()]);
     Value load = constantStart ? isFalse(b, isFirst) : b.boolean(true);
     b.when(b.both(isFalse(b, isWhole), load),
-           [&] { emitLoadStrip(b, kernel, dest, region, scratch); });
+           [&] { emitLoadStrip(b, kernel, dest, strip, scratch); });
   } else if (!constantStart) {
-    b.when(isFirst, [&] { emitLoadStrip(b, kernel, problem.init, region, scratch); });
+    b.when(isFirst, [&] { emitLoadStrip(b, kernel, problem.init, strip, scratch); });
   }
   if (!plan.direct)
-    b.when(isLast, [&] { emitPrefetchOfStrip(b, kernel, region); });
+    b.when(isLast, [&] { emitPrefetchOfStrip(b, kernel, strip); });
   b.loop(b.constant(0), kCount, plan.kSlab, [&](Value from) {
     Slab slab = {from, b.min(b.constant(plan.kSlab), b.sub(kCount, from)),
                  b.both(isFirst, b.isEqual(from, 0))};
-    b.loop(b.constant(0), region.cols, plan.nr, [&](Value shift) {
-      emitSums(region, row, b.add(col, shift), ranges, slab, b.shift(sums, shift), stride);
+    b.loop(b.constant(0), strip.cols, plan.nr, [&](Value shift) {
+      emitSums(strip, row, b.add(col, shift), ranges, slab, b.shift(sums, shift), stride);
     });
   });
   if (!plan.direct) {
-    b.when(isLast, [&] { emitFinishStrip(b, kernel, region, scratch); });
+    b.when(isLast, [&] { emitFinishStrip(b, kernel, strip, scratch); });
     return;
   }
-  b.when(
-      isWhole, [] {}, [&] { emitFinishStrip(b, kernel, region, scratch); });
+  b.when(isWhole, [] {}, [&] { emitFinishStrip(b, kernel, strip, scratch); });
 }
 
 void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range sumCols,

@@ -70,12 +70,12 @@ struct Strip {
 };
 /// Prefetches the elements that the epilogue of a strip accesses. Results of AMX products are not
 /// prefetched.
-void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &region);
+void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip);
 /// Loads `source` into sums with Plan::stripCols() columns per row.
-void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &region,
+void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,
                    Pointer sums);
 /// Applies the elementwise ops after the contraction to the sums of a strip and stores the results.
-void emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &region, Pointer sums);
+void emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums);
 
 } // namespace mlir::fsdp::gemm
 

@@ -30,8 +30,8 @@ public:
   /// An operand and the address of its element at the strip's corner, computed before the loops.
   using Corner = std::pair<const Operand *, Pointer>;
 
-  Pointer corner(const Operand &operand, const Strip &region) {
-    return operand.access.binding < 0 ? Pointer() : kernel.at(b, operand, region.position);
+  Pointer corner(const Operand &operand, const Strip &strip) {
+    return operand.access.binding < 0 ? Pointer() : kernel.at(b, operand, strip.position);
   }
   Value load(const Operand &operand, const Pointer &corner);
   void store(Value value, const Operand &operand, const Pointer &corner);
@@ -100,21 +100,21 @@ Value RowEmitter::index(ArrayRef<int64_t> strides, Value corner) {
 }
 
 /// Emits loops over the rows and column vectors of a strip that call `body(row, col)`.
-static void forEachVector(CodeBuilder &b, const Plan &plan, const Strip &region,
-                          RowEmitter &emitter, function_ref<void(Value, Value)> body) {
-  b.loop(b.constant(0), region.rows, 1, [&](Value row) {
-    b.loop(b.constant(0), region.cols, plan.lanes, [&](Value col) {
-      emitter.setPoint(row, col, b.maskBelow(plan.lanes, b.sub(region.cols, col)));
+static void forEachVector(CodeBuilder &b, const Plan &plan, const Strip &strip, RowEmitter &emitter,
+                          function_ref<void(Value, Value)> body) {
+  b.loop(b.constant(0), strip.rows, 1, [&](Value row) {
+    b.loop(b.constant(0), strip.cols, plan.lanes, [&](Value col) {
+      emitter.setPoint(row, col, b.maskBelow(plan.lanes, b.sub(strip.cols, col)));
       body(row, col);
     });
   });
 }
 
 void gemm::emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source,
-                         const Strip &region, Pointer sums) {
+                         const Strip &strip, Pointer sums) {
   RowEmitter emitter(b, kernel);
-  Pointer corner = emitter.corner(source, region);
-  forEachVector(b, kernel.plan, region, emitter, [&](Value row, Value col) {
+  Pointer corner = emitter.corner(source, strip);
+  forEachVector(b, kernel.plan, strip, emitter, [&](Value row, Value col) {
     Value value = b.convertFloat(emitter.load(source, corner), kernel.plan.accType);
     b.store(value, b.shift(sums, b.add(b.mul(row, kernel.plan.stripCols()), col)));
   });
@@ -122,37 +122,36 @@ void gemm::emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &so
 
 /// Returns true if the rows of a strip consist of whole cache lines in all streamed results.
 /// `corners` has the address of each result's element at the strip's corner.
-static Value hasWholeLines(CodeBuilder &b, const Kernel &kernel, const Strip &region,
+static Value hasWholeLines(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
                            ArrayRef<Pointer> corners) {
-  Value whole = b.isEqual(b.rem(region.cols, kernel.plan.lanes), 0);
+  Value whole = b.isEqual(b.rem(strip.cols, kernel.plan.lanes), 0);
   for (auto [store, corner] : llvm::zip_equal(kernel.problem.stores, corners)) {
     if (!isStreamed(kernel.problem, kernel.plan, store))
       continue;
     Value address = LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), b.address(corner));
     int64_t bytes = getStorageType(store.dest.access.elementType).getIntOrFloatBitWidth() / 8;
     whole = b.both(whole, b.isEqual(b.rem(address, lineBytes), 0));
-    whole = b.both(whole, b.isEqual(b.rem(b.mul(region.cols, bytes), lineBytes), 0));
+    whole = b.both(whole, b.isEqual(b.rem(b.mul(strip.cols, bytes), lineBytes), 0));
   }
   return whole;
 }
 
-void gemm::emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &region,
-                           Pointer sums) {
+void gemm::emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums) {
   const Problem &problem = kernel.problem;
   const Plan &plan = kernel.plan;
   RowEmitter emitter(b, kernel);
-  auto corner = [&](const Operand &operand) { return emitter.corner(operand, region); };
+  auto corner = [&](const Operand &operand) { return emitter.corner(operand, strip); };
   auto loads = llvm::map_to_vector(problem.loads, corner);
   auto stores = llvm::map_to_vector(problem.stores,
                                     [&](const StoreStep &store) { return corner(store.dest); });
   SmallVector<SmallVector<Value>> indices;
   for (const MapStep &map : problem.maps)
     indices.push_back(llvm::map_to_vector(map.indexStrides, [&](ArrayRef<int64_t> strides) {
-      return emitOffset(b, strides, region.position);
+      return emitOffset(b, strides, strip.position);
     }));
 
   auto emitRows = [&](bool streaming) {
-    forEachVector(b, plan, region, emitter, [&](Value row, Value col) {
+    forEachVector(b, plan, strip, emitter, [&](Value row, Value col) {
       Value vector = b.load(VectorType::get({plan.lanes}, plan.accType),
                             b.shift(sums, b.add(b.mul(row, plan.stripCols()), col)));
       DenseMap<Value, Value> vectors = emitMaps(
@@ -173,6 +172,6 @@ void gemm::emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &re
   if (!plan.streams)
     return emitRows(/*streaming=*/false);
   b.when(
-      hasWholeLines(b, kernel, region, stores), [&] { emitRows(/*streaming=*/true); },
+      hasWholeLines(b, kernel, strip, stores), [&] { emitRows(/*streaming=*/true); },
       [&] { emitRows(/*streaming=*/false); });
 }

@@ -60,7 +60,7 @@ void gemm::emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &sid
              /*forWriting=*/false);
 }
 
-void gemm::emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &region) {
+void gemm::emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip) {
   const Plan &plan = kernel.plan;
   auto prefetch = [&](const Operand &operand, bool forWriting) {
     int64_t rowStride = operand.access.binding < 0 ? 0 : operand.strides[plan.rows.back()];
@@ -68,7 +68,7 @@ void gemm::emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip
       return;
     int64_t bits = getStorageType(operand.access.elementType).getIntOrFloatBitWidth();
     int64_t perLine = lineBytes * 8 / bits;
-    Pointer corner = kernel.at(b, operand, region.position);
+    Pointer corner = kernel.at(b, operand, strip.position);
     b.loop(b.constant(0), b.constant(plan.mr), 1, [&](Value row) {
       for (int64_t col = 0; col < plan.stripCols(); col += perLine)
         b.prefetch(b.shift(corner, b.add(b.mul(row, rowStride), col)), forWriting);
