@@ -6,9 +6,10 @@
 //
 // Parses text or bytecode as fsdp-compile does, and runs the passes of Import on what is accepted.
 //
-// A crash of MLIR's parser is no finding: fsdp-compile reports it and ends (ParserGuard). So that
-// one does not end the fuzzer, it defines _exit, and goes on with the next input. A crash of a pass
-// is a finding.
+// A crash of MLIR's parser is no finding: fsdp-compile reports it and ends (ParserGuard). Neither
+// is an allocation of more than 1 GiB by the parser, which ParserGuard turns into such a crash. So
+// that one does not end the fuzzer, it defines _exit, and goes on with the next input. A crash of a
+// pass is a finding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,7 @@
 #include "mlir/Pass/PassManager.h"
 #include <csetjmp>
 #include <csignal>
+#include <sanitizer/allocator_interface.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -37,6 +39,18 @@ extern "C" void _exit(int status) {
     siglongjmp(afterCrash, 1);
   for (;;)
     syscall(SYS_exit_group, status);
+}
+
+/// Called after each allocation. Ends the parser as the limit of ParserGuard does, which sanitizers
+/// do not allow.
+static void limitAllocation(const volatile void *, size_t size) {
+  if (isParsing && size > size_t(1) << 30)
+    raise(SIGABRT);
+}
+
+extern "C" int LLVMFuzzerInitialize(int *, char ***) {
+  __sanitizer_install_malloc_and_free_hooks(limitAllocation, [](const volatile void *) {});
+  return 0;
 }
 
 namespace {
