@@ -445,7 +445,7 @@ void AddBackwardPass::runOnOperation() {
     }
   }
   if (!(gradPredivide >= 0x1p-100 && gradPredivide <= 0x1p100)) {
-    getOperation().emitError("grad-predivide: expected a number above 0, found ")
+    getOperation().emitError("grad-predivide: expected a number in [2^-100, 2^100], found ")
         << gradPredivide.getValue();
     return signalPassFailure();
   }

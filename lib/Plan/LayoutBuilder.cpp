@@ -83,12 +83,16 @@ FailureOr<Place> LayoutBuilder::getState(func::FuncOp function, unsigned index) 
   auto name = function.getArgAttrOfType<StringAttr>(index, FSDPDialect::stateAttr);
   Location loc = function.getArgument(index).getLoc();
   std::optional<StateRole> role = name ? symbolizeStateRole(name.getValue()) : std::nullopt;
-  if (!role)
-    return emitError(loc)
-           << "argument " << index << " of @" << function.getName() << ": expected '"
-           << FSDPDialect::stateAttr
-           << "' to be parameter, first_moment, second_moment, momentum or master, found "
-           << (name ? Attribute(name) : builder.getUnitAttr());
+  if (!role) {
+    InFlightDiagnostic diag =
+        emitError(loc) << "argument " << index << " of @" << function.getName() << ": expected '"
+                       << FSDPDialect::stateAttr
+                       << "' to be parameter, first_moment, second_moment, momentum or master, "
+                          "found ";
+    if (Attribute found = function.getArgAttr(index, FSDPDialect::stateAttr))
+      return diag << found;
+    return diag << "no '" << FSDPDialect::stateAttr << "'";
+  }
   auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
   for (auto slot : layout.getOps<StateSlotOp>()) {
     if (slot.getUnitAttr() != unit || slot.getRole() != *role)

@@ -239,9 +239,9 @@ LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
   if (!llvm::all_of(parameters, [](const Parameter &p) { return p.frozen; }))
     return success();
   return mlir::emitError(loss.getLoc())
-         << "all " << parameters.size()
-         << " parameters are frozen: there is nothing to train; remove some from freeze, the "
-            "sidecar or 'fsdp.frozen'";
+         << "no parameter can be trained: all parameters (" << parameters.size()
+         << ") are frozen or integers; remove parameters from --freeze or from the sidecar's list, "
+            "or remove the attribute 'fsdp.frozen'";
 }
 
 LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {

@@ -14,9 +14,16 @@ func.func private @misfit(%x: tensor<4xf32>, %y: tensor<5xf32> {fsdp.out = 0}) -
 
 // -----
 
-// expected-error @below {{argument 0 expected a tensor of static shape, found 'tensor<?xf32>'}}
+// expected-error @below {{argument 0 expected a tensor of static shape with integer, index or float elements, found 'tensor<?xf32>'}}
 func.func private @dynamic(%x: tensor<?xf32> {fsdp.inout = 0}) -> tensor<?xf32> attributes {fsdp.kernel} {
   return %x : tensor<?xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 expected a tensor of static shape with integer, index or float elements, found 'tensor<4xcomplex<f32>>'}}
+func.func private @complex(%x: tensor<4xcomplex<f32>> {fsdp.inout = 0}) -> tensor<4xcomplex<f32>> attributes {fsdp.kernel} {
+  return %x : tensor<4xcomplex<f32>>
 }
 
 // -----

@@ -4,10 +4,10 @@
 #none = affine_map<(i) -> ()>
 func.func @product(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
   %one = arith.constant dense<1.0> : tensor<f32>
-  // expected-error@+1 {{no gradient for result 0 of this reduction: expected a sum (addf, subf) or an extreme (maximumf, minimumf, ...) of the 'outs' argument and terms that do not read it; write a product as exp of a sum of logarithms}}
+  // expected-error@+1 {{no gradient for result 0 of this reduction: expected `out + terms`, `out - terms`, a maximum, or a minimum of the 'outs' argument `out` and terms that do not read it; write a product as exp of a sum of logarithms}}
   %r = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%one : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
-    // expected-note@+1 {{it is combined by 'arith.mulf' here}}
+    // expected-note@+1 {{'arith.mulf' is applied to the 'outs' argument}}
     %0 = arith.mulf %o, %a : f32
     linalg.yield %0 : f32
   } -> tensor<f32>
@@ -38,12 +38,45 @@ func.func @clamped_sum(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
   // expected-error@+1 {{no gradient for result 0 of this reduction}}
   %r = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%one : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
+    // expected-note@+1 {{the last op of result 0 is 'arith.minimumf'; the body mixes maximum and minimum}}
     %0 = arith.maximumf %o, %a : f32
-    // expected-note@+1 {{it is combined by 'arith.minimumf' here}}
     %1 = arith.minimumf %0, %a : f32
     linalg.yield %1 : f32
   } -> tensor<f32>
   return %r : tensor<f32>
+}
+
+// -----
+
+// A sum is scaled in each iteration.
+func.func @f(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  // expected-error @below {{no gradient for result 0 of this reduction: expected `out + terms`}}
+  %loss = linalg.reduce ins(%x : tensor<4xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+    (%in: f32, %out: f32) {
+      %half = arith.constant 0.5 : f32
+      // expected-note @below {{the last op of result 0 is 'arith.addf'; 'arith.mulf' is applied to the 'outs' argument}}
+      %scaled = arith.mulf %half, %out : f32
+      %s = arith.addf %in, %scaled : f32
+      linalg.yield %s : f32
+    }
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The partial result is added to itself.
+func.func @f(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  // expected-error @below {{no gradient for result 0 of this reduction: expected `out + terms`}}
+  %loss = linalg.reduce ins(%x : tensor<4xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+    (%in: f32, %out: f32) {
+      // expected-note @below {{the last op of result 0 is 'arith.addf'; both operands of 'arith.addf' depend on the 'outs' argument}}
+      %twice = arith.addf %out, %out : f32
+      %s = arith.addf %in, %twice : f32
+      linalg.yield %s : f32
+    }
+  return %loss : tensor<f32>
 }
 
 // -----
@@ -227,10 +260,10 @@ func.func @f(%q: tensor<1x1x2x4xf32> {fsdp.param = "q"}) -> tensor<f32> attribut
 // Each step negates the partial result, so the reduction is not a sum of terms.
 func.func @f(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
   %zero = arith.constant dense<0.0> : tensor<f32>
-  // expected-error @below {{no gradient for result 0 of this reduction: expected a sum (addf, subf) or an extreme}}
+  // expected-error @below {{a minimum of the 'outs' argument `out` and terms that do not read it}}
   %loss = linalg.reduce ins(%x : tensor<4xf32>) outs(%zero : tensor<f32>) dimensions = [0]
     (%in: f32, %out: f32) {
-      // expected-note @below {{it is combined by 'arith.subf' here}}
+      // expected-note @below {{'arith.subf' negates the 'outs' argument}}
       %s = arith.subf %in, %out : f32
       linalg.yield %s : f32
     }

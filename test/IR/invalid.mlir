@@ -206,6 +206,12 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 3 []
 
 // -----
 
+// unit (C6)
+// expected-error @below {{'within' needs a number of shards with a proper divisor above 1, found 2 shards}}
+fsdp.unit @u shards 2 x 16 : f32 reshard true within 2 []
+
+// -----
+
 // unit (C7)
 // expected-error @below {{expected floats for trainable parameters, found 'i8'}}
 fsdp.unit @u shards 1 x 64 : i8 reshard true [#fsdp.param<"q", tensor<4xi8>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]

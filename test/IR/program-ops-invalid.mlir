@@ -98,7 +98,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 512 bytes, found 32}}
+  // expected-error @below {{expected the 64 bytes at offset 32 to lie in the device arena of 512 bytes, at a multiple of 64}}
   fsdp.buffer @c "c" inputs 64 at 32
 }
 
@@ -111,8 +111,24 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 512 bytes, found 512}}
+  // expected-error @below {{expected the 64 bytes at offset 512 to lie in the device arena of 512 bytes, at a multiple of 64}}
   fsdp.buffer @c "c" inputs 64 at 512
+}
+
+// -----
+
+// (layout C3)
+fsdp.layout @arena arena 512 {
+  // expected-error @below {{expected the 128 bytes at offset 448 to lie in the device arena of 512 bytes, at a multiple of 64}}
+  fsdp.buffer @c "c" inputs 128 at 448
+}
+
+// -----
+
+// (layout C3)
+fsdp.layout @arena arena 512 attributes {fsdp.file_bytes = 128 : i64} {
+  // expected-error @below {{expected the 128 bytes at offset 64 to lie in the file of 128 bytes, at a multiple of 64}}
+  fsdp.buffer @c "c" optimizer 128 at 64 {fsdp.file}
 }
 
 // -----
@@ -797,7 +813,7 @@ fsdp.program @step layout @arena {
 // -----
 
 fsdp.layout @arena arena 4096 attributes {host_bytes = 64 : i64} {
-  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 64 bytes, found 64}}
+  // expected-error @below {{expected the 64 bytes at offset 64 to lie in the host arena of 64 bytes, at a multiple of 64}}
   fsdp.buffer @s "s" optimizer 64 host at 64
 }
 

@@ -3,8 +3,8 @@
 // expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.0' to be a probability in [0, 1), found 1.000000e+00 : f64}}
 // expected-note @+1 {{declare it as 'func.func private @fsdp.dropout.0(tensor<..>) -> tensor<..> attributes {fsdp.dropout = 0.1 : f64}'}}
 func.func private @fsdp.dropout.0(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 1.0 : f64}
-// expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.1' to be a probability in [0, 1), found 0x7FF8000000000000 : f64}}
-// expected-note @+1 {{declare it}}
+// expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.1' to be a probability in [0, 1), found nan}}
+// expected-note @+1 {{declare it as 'func.func private @fsdp.dropout.1(tensor<..>) -> tensor<..> attributes {fsdp.dropout = 0.1 : f64}'}}
 func.func private @fsdp.dropout.1(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 0x7FF8000000000000 : f64}
 // expected-error @+2 {{to be a probability in [0, 1), found "often"}}
 // expected-note @+1 {{declare it}}
@@ -13,7 +13,7 @@ func.func private @fsdp.dropout.2(tensor<2x4xf32>) -> tensor<2x4xf32> attributes
 // expected-note @+1 {{declare it}}
 func.func private @fsdp.dropout_3(tensor<2x4xf32>) -> tensor<2x4xf32>
 // expected-error @+2 {{dropout marker '@held' must be a declaration, found a body}}
-// expected-note @+1 {{declare it}}
+// expected-note @+1 {{declare it as 'func.func private @held(tensor<..>)}}
 func.func private @held(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 0.1 : f64} {
   return %x : tensor<2x4xf32>
 }

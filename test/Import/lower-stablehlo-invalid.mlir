@@ -113,7 +113,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{'stablehlo.while' is control flow, which is not compiled; unroll the layers}}
+  // expected-error @+1 {{custom op 'stablehlo.while' is control flow, which is not compiled; unroll the layers}}
   %0 = stablehlo.while(%i = %x) : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -40,6 +40,14 @@ func.func @step(%x: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "velocity"}) at
 
 // -----
 
+fsdp.unit @u shards 1 x 16 : f32 reshard true []
+// expected-error @below {{expected 'fsdp.state' to be parameter, first_moment, second_moment, momentum or master, found no 'fsdp.state'}}
+func.func @step(%x: tensor<16xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step"} {
+  return
+}
+
+// -----
+
 func.func @step(%block: tensor<16xf32> {fsdp.block}) -> tensor<16xf32> attributes {fsdp.program = "step"} {
   // expected-error @below {{result 0 of @step: expected 'fsdp.updates' to name an argument that no other result updates}}
   return %block : tensor<16xf32>

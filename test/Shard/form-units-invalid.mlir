@@ -52,7 +52,7 @@ func.func @loss(%q: tensor<4xi4> {fsdp.param = "q", fsdp.init = #fsdp.init<const
 // -----
 
 // Integers are frozen.
-// expected-error@+1 {{all 1 parameters are frozen: there is nothing to train}}
+// expected-error@+1 {{no parameter can be trained: all parameters (1) are frozen or integers; remove parameters from --freeze or from the sidecar's list, or remove the attribute 'fsdp.frozen'}}
 func.func @loss(%q: tensor<4xi8> {fsdp.param = "q", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
   return
 }

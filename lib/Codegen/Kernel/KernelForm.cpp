@@ -44,7 +44,8 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
       return kernel.emitError("argument ")
-             << number << " expected a tensor of static shape, found " << argument.getType();
+             << number << " expected a tensor of static shape with integer, index or float "
+             << "elements, found " << argument.getType();
     info.bindingBytes.push_back(getStorageBytes(type));
     std::optional<int64_t> result = getResultOf(kernel, number);
     info.writes.push_back(result.has_value());

@@ -28,6 +28,7 @@
 
 #include "Interface/BatchPlace.h"
 #include "Interface/Positions.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/Import/Passes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -92,12 +93,12 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
       diag << "dropout marker '@" << func.getSymName() << "' must be a declaration, found a body";
     else if (Attribute found = func->getAttr(dropoutAttr))
       diag << "expected '" << dropoutAttr << "' of '@" << func.getSymName()
-           << "' to be a probability in [0, 1), found " << found;
+           << "' to be a probability in [0, 1), found " << describeNumber(found);
     else
       diag << "dropout marker '@" << func.getSymName() << "' has no attribute '" << dropoutAttr
            << "' (a probability)";
-    diag.attachNote() << "declare it as 'func.func private @" << dropoutAttr
-                      << ".0(tensor<..>) -> tensor<..> attributes {" << dropoutAttr
+    diag.attachNote() << "declare it as 'func.func private @" << func.getSymName()
+                      << "(tensor<..>) -> tensor<..> attributes {" << dropoutAttr
                       << " = 0.1 : f64}'";
     result = diag;
   }

@@ -309,7 +309,7 @@ ParseResult fsdp::parseHloOp(OpAsmParser &parser, OperationState &state) {
     return parseCall(parser, op, state);
   if (llvm::is_contained({"while", "case", "if"}, op))
     return parser.emitError(parser.getNameLoc())
-           << "'" << name << "' is control flow, which is not compiled; " << adviceForOp(name);
+           << "is control flow, which is not compiled; " << adviceForOp(name);
   Items items;
   bool bracket = succeeded(parser.parseOptionalLParen());
   if (parseItems(parser, op, items, state.attributes) || (bracket && parser.parseRParen()) ||
@@ -322,7 +322,7 @@ ParseResult fsdp::parseHloOp(OpAsmParser &parser, OperationState &state) {
       state.attributes.set("compare_type", b.getStringAttr(items.words[1]));
   } else if (!items.words.empty()) {
     return parser.emitError(parser.getNameLoc())
-           << "'" << name << "' has the word '" << items.words[0]
+           << "has the word '" << items.words[0]
            << "', which this reader does not know; print the module in generic form";
   }
   return success();

@@ -69,8 +69,8 @@ REFUSED = [
     # Frozen, ignored
     ("--freeze=,", "freeze: pattern '' cannot be read: it is empty"),
     ("--freeze=h.7", "freeze: pattern 'h.7' matches no parameter; names look like"),
-    ("--freeze=*", "all 40 parameters are frozen: there is nothing to train"),
-    ("--freeze=h,wte,wpe,ln_f", "all 40 parameters are frozen: there is nothing to train"),
+    ("--freeze=*", "no parameter can be trained: all parameters (40) are frozen or integers"),
+    ("--freeze=h,wte,wpe,ln_f", "no parameter can be trained: all parameters (40) are frozen or integers"),
     ("--freeze=h.[0", r"freeze: pattern 'h.\[0' cannot be read: invalid glob pattern"),
     ("--ignore-params=", "--ignore-params=: expected a value"),
     ("--ignore-params=lm_head", "ignore-params: pattern 'lm_head' matches no parameter"),
