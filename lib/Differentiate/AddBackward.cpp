@@ -112,6 +112,20 @@ LogicalResult Backward::checkSignature() {
   return success();
 }
 
+/// Describes a value that should be an argument with the attribute `fsdp.unit`.
+static std::string describeShard(func::FuncOp func, Value shard) {
+  auto argument = dyn_cast<BlockArgument>(shard);
+  if (!argument)
+    return ("a result of '" + shard.getDefiningOp()->getName().getStringRef() + "'").str();
+  Attribute unit = func.getArgAttr(argument.getArgNumber(), FSDPDialect::unitAttr);
+  if (!unit)
+    return "an argument without it";
+  std::string text;
+  llvm::raw_string_ostream(text) << "an argument with '" << FSDPDialect::unitAttr << " = " << unit
+                                 << "'";
+  return text;
+}
+
 /// Checks that the shard of each unshard is an argument that names the unit.
 LogicalResult Backward::checkUnits() {
   for (BlockArgument argument : block.getArguments())
@@ -123,8 +137,10 @@ LogicalResult Backward::checkUnits() {
   for (auto op : block.getOps<UnshardOp>()) {
     auto shard = dyn_cast<BlockArgument>(op.getShard());
     if (!shard || func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) != op.getUnitAttr())
-      return op.emitError("expected the shard to be an argument of the function with {fsdp.unit = ")
-             << op.getUnitAttr() << "}: its gradient is returned for that argument";
+      return op.emitError("expected the shard to be a function argument that has '")
+             << FSDPDialect::unitAttr << " = " << op.getUnitAttr()
+             << "', because the gradient of the shard is returned for that argument; found "
+             << describeShard(func, op.getShard());
   }
   return success();
 }

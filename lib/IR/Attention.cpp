@@ -61,11 +61,12 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
     if (!isCapture(extract.getTensor()))
       return o.emitOpError("in '") << f.name << "' reads a tensor that is not captured";
     if (f.name == "weight_mod" && isa<FloatType>(extract.getType())) {
-      InFlightDiagnostic diag = o.emitOpError(
-          "in 'weight_mod' reads floats, which would have a gradient: expected integers");
+      InFlightDiagnostic diag =
+          o.emitOpError("reads a float tensor in 'weight_mod'; expected an integer tensor, because "
+                        "'weight_mod' has no gradient");
       diag.attachNote()
-          << "multiply V by a learned factor of keys, or O by a learned factor of heads and "
-             "rows; for any other factor, use separate products and a softmax";
+          << "for a learned factor per key, multiply V by the factor; for one per head and row, "
+             "multiply O; for any other factor, use two matrix products and a softmax";
       return diag;
     }
     return success();
@@ -86,11 +87,14 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
            << "' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found "
            << *other;
   }
-  return o.emitOpError("is not allowed in '")
-         << f.name
-         << "': expected pure scalar ops of arith and math, fsdp.random_element, and "
-            "tensor.extract of captured "
-            "tensors";
+  InFlightDiagnostic diag = o.emitOpError("is not allowed in '")
+                            << f.name
+                            << "': expected pure scalar ops of arith and math, "
+                               "fsdp.random_element, and tensor.extract of captured tensors";
+  auto *wide = llvm::find_if_not(types, [](Type t) { return t.isIntOrIndexOrFloat(); });
+  if (known && wide != types.end())
+    diag << "; found operands of type " << *wide;
+  return diag;
 }
 
 /// Verifies the terminator of a region: (C9) and (C12).
@@ -149,8 +153,9 @@ static LogicalResult checkAttention(Op op) {
     return op.emitOpError("expected Q and K of one head dimension, found ")
            << q.getDimSize(3) << " and " << k.getDimSize(3);
   if (k.getDimSize(1) < 1 || q.getDimSize(1) % k.getDimSize(1)) // (C4)
-    return op.emitOpError("expected kv heads that divide the query heads, found ")
-           << k.getDimSize(1) << " for " << q.getDimSize(1);
+    return op.emitOpError("expected the number of KV heads to divide the number of query heads, "
+                          "found ")
+           << k.getDimSize(1) << " and " << q.getDimSize(1);
   auto output = RankedTensorType::get(
       {q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), v.getDimSize(3)}, element);
   auto rows = RankedTensorType::get(q.getShape().drop_back(), scoreType(element));
@@ -213,11 +218,11 @@ LogicalResult AttentionGradOp::verify() {
       "score_grad", getScoreGrad(), {score, score, index, index, index, index}, score};
   if (failed(checkFunction(*this, scoreGrad, getCaptures()))) // (C12)
     return failure();
-  for (auto [x, dx] :
-       {std::pair(getQ(), getDq()), std::pair(getK(), getDk()), std::pair(getV(), getDv())})
+  for (auto [name, x, dx] : {std::tuple("Q", getQ(), getDq()), std::tuple("K", getK(), getDk()),
+                             std::tuple("V", getV(), getDv())})
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C13)
-      return emitOpError("expected a gradient of the shape of ")
-             << x.getType() << ", found " << dx.getType();
+      return emitOpError("expected d") << name << " to have the shape of " << name << ", "
+                                       << x.getType() << ", found " << dx.getType();
   SmallVector<Value> floats = llvm::filter_to_vector(
       getCaptures(), [](Value v) { return isa<FloatType>(typeOf(v).getElementType()); });
   if (floats.size() != getDcaptures().size()) // (C14)
@@ -225,8 +230,9 @@ LogicalResult AttentionGradOp::verify() {
            << floats.size() << "), found " << getDcaptures().size();
   for (auto [x, dx] : llvm::zip_equal(floats, getDcaptures()))
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C14)
-      return emitOpError("expected a gradient of the shape of ")
-             << x.getType() << ", found " << dx.getType();
+      return emitOpError("expected the gradient of captured tensor ")
+             << std::distance(getCaptures().begin(), llvm::find(getCaptures(), x))
+             << " to have its shape, " << x.getType() << ", found " << dx.getType();
   return success();
 }
 

@@ -91,17 +91,19 @@ LogicalResult UnitOp::verify() {
   if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)
     Builder builder(getContext());
     ArrayAttr order = builder.getStrArrayAttr({"shard", "replicate"});
-    size_t before = 0;
-    for (ArrayAttr axes :
-         {placement->getParameters(), placement->getGradients(), placement->getOptimizer()}) {
+    std::pair<StringRef, ArrayAttr> before("", builder.getArrayAttr({}));
+    const std::pair<StringRef, ArrayAttr> states[] = {{"parameters", placement->getParameters()},
+                                                      {"gradients", placement->getGradients()},
+                                                      {"optimizer", placement->getOptimizer()}};
+    for (auto [name, axes] : states) {
       if (axes.size() > order.size() || axes.getValue() != order.getValue().take_front(axes.size()))
-        return emitOpError("'placement' expected a prefix of ") << order << ", found " << axes;
-      if (axes.size() < before)
-        return emitOpError("'placement' expected the optimizer state to be sharded over at least "
-                           "the axes of the gradients, and the gradients over at least those of "
-                           "the parameters, found ")
-               << axes;
-      before = axes.size();
+        return emitOpError("'placement' expected ")
+               << name << " to be a prefix of " << order << ", found " << axes;
+      if (axes.size() < before.second.size())
+        return emitOpError("'placement' expected ")
+               << name << " to have at least the axes of " << before.first << ", " << before.second
+               << ", found " << axes;
+      before = {name, axes};
     }
   }
   return success();
@@ -131,7 +133,8 @@ LogicalResult LayoutOp::verify() {
   llvm::StringSet<> names;
   for (Operation &op : getBody().front()) {
     if (!isa<BufferOp, StateSlotOp, InputSlotOp>(op)) // (C1)
-      return op.emitOpError("expected only buffers, state slots and input slots in 'fsdp.layout'");
+      return op.emitOpError("is not allowed in 'fsdp.layout'; expected only buffers, state slots "
+                            "and input slots");
     auto buffer = dyn_cast<BufferOp>(op);
     if (!buffer)
       continue;
@@ -142,12 +145,13 @@ LogicalResult LayoutOp::verify() {
   for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
     if (name && !names.contains(name.getValue())) // (C2)
       return emitOpError("expected ") << name << " to be a buffer of the layout";
-  for (uint64_t number : {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(),
-                          getWorkerBytes(), getWorkers(), getHostBytes()})
-    if (static_cast<int64_t>(number) < 0) // (C4)
-      return emitOpError(
-                 "expected sizes, offsets and the number of workers to be at least 0, found ")
-             << static_cast<int64_t>(number);
+  for (auto name : {getArenaBytesAttrName(), getLowerBoundAttrName(), getWorkspaceOffsetAttrName(),
+                    getSharedBytesAttrName(), getWorkerBytesAttrName(), getWorkersAttrName(),
+                    getHostBytesAttrName()})
+    if (auto number = (*this)->getAttrOfType<IntegerAttr>(name);
+        number && number.getInt() < 0) // (C4)
+      return emitOpError("expected '")
+             << name.getValue() << "' to be at least 0, found " << number.getInt();
   if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
                               getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes())) // (C3)
     return emitOpError("expected the workspace of ")

@@ -37,8 +37,9 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(kernel))
     return failure();
   if (!llvm::equal(kernel->getResultTypes(), getResultTypes())) // (C3)
-    return emitOpError("expected results of the result types of ")
-           << getKernelAttr() << ", " << kernel->getResultTypes();
+    return emitOpError("expected the result types of ")
+           << getKernelAttr() << ", (" << kernel->getResultTypes() << "), found ("
+           << getResultTypes() << ")";
   if (getInplace().size() != getNumResults()) // (C2)
     return emitOpError("'inplace' expected ")
            << getNumResults() << " entries, found " << getInplace().size();
@@ -50,8 +51,10 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       types.push_back(getResult(result).getType());
   }
   if (kernel->getArgumentTypes() != ArrayRef<Type>(types)) // (C2)
-    return emitOpError("expected operands and destinations of the argument types of ")
-           << getKernelAttr() << ", " << kernel->getArgumentTypes();
+    return emitOpError("expected operands and results without 'inplace' to have the argument types "
+                       "of ")
+           << getKernelAttr() << ", (" << kernel->getArgumentTypes() << "), found (" << types
+           << ")";
   for (auto [result, mark] : llvm::enumerate(marks)) {
     auto found = mark.first < types.size()
                      ? kernel->getArgAttrOfType<IntegerAttr>(mark.first, mark.second)
@@ -101,7 +104,8 @@ LogicalResult LoopOp::verify() {
            << static_cast<int64_t>(getCount());
   for (Operation &op : getBody().front())
     if (!isCommand(op) || isa<LoopOp>(op)) // (C2)
-      return op.emitOpError("expected only commands and no loop in 'fsdp.loop'");
+      return op.emitOpError(
+          "is not allowed in 'fsdp.loop'; expected commands other than 'fsdp.loop'");
   return success();
 }
 

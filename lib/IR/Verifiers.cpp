@@ -24,15 +24,17 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
 }
 
 /// Verifies that `types` have the shapes of the unit's parameters `indices` and one element type.
+/// `what` says whether a type is that of a "result" or an "operand" of the op.
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
-                                 ArrayRef<int64_t> indices) {
+                                 ArrayRef<int64_t> indices, StringRef what) {
   Type element;
-  for (auto [found, index] : llvm::zip_equal(types, indices)) {
+  for (auto [position, found, index] : llvm::enumerate(types, indices)) {
     ParamAttr param = unit.getParam(index);
     auto type = dyn_cast<RankedTensorType>(found);
     if (!type || type.getShape() != param.getType().getShape()) {
-      InFlightDiagnostic diag = op->emitOpError("expected the shape of parameter '")
-                                << param.getName() << "', " << param.getType() << ", found "
+      InFlightDiagnostic diag = op->emitOpError("expected ")
+                                << what << " " << position << " to have the shape of parameter '"
+                                << param.getName() << "' (" << param.getType() << "), found "
                                 << found;
       diag.attachNote(unit.getLoc()) << "the unit is declared here";
       return diag;
@@ -71,7 +73,7 @@ static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shar
     return op->emitOpError("expected one ") << what << " per parameter of " << name << " ("
                                             << unit->getNumParams() << "), found " << params.size();
   auto all = llvm::to_vector(llvm::seq<int64_t>(0, params.size()));
-  if (failed(checkParams(op, *unit, params, all))) // (C2)
+  if (failed(checkParams(op, *unit, params, all, what))) // (C2)
     return failure();
   return checkShard(op, *unit, shard); // (C3)
 }
@@ -92,7 +94,7 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
              << unit->getNumParams() << ", found [" << params << "]";
     last = index;
   }
-  if (failed(checkParams(op, *unit, grads, params))) // (C3)
+  if (failed(checkParams(op, *unit, grads, params, "operand"))) // (C3)
     return failure();
   return checkShard(op, *unit, shard); // (C4)
 }
@@ -176,8 +178,8 @@ static LogicalResult checkGathered(Operation *op, int64_t ranks, Type from, Type
   if (out && out.getRank() == 1 && out.getDimSize(0) == in.getDimSize(0) * ranks &&
       in.getElementType() == out.getElementType()) // (C3)
     return success();
-  return op->emitOpError("expected ")
-         << in.getDimSize(0) * ranks << " elements of " << in.getElementType() << " for " << ranks
+  return op->emitOpError("expected a result of type ")
+         << in.clone({in.getDimSize(0) * ranks}) << ", one input from each of " << ranks
          << " ranks, found " << to;
 }
 
@@ -373,7 +375,8 @@ LogicalResult GemmOp::verify() {
        c = cast<RankedTensorType>(getC().getType());
   if (a.getRank() < 2 || a.getRank() != b.getRank() || a.getRank() != c.getRank() ||
       !a.hasStaticShape() || !b.hasStaticShape() || !c.hasStaticShape()) // (C1)
-    return emitOpError("expected static A, B and C of one rank of at least 2, found ")
+    return emitOpError("expected A, B and C of static shape with equal numbers of dimensions, at "
+                       "least 2; found ")
            << a << ", " << b << " and " << c;
   if (a.getShape().drop_back(2) != c.getShape().drop_back(2) ||
       b.getShape().drop_back(2) != c.getShape().drop_back(2)) // (C2)
@@ -381,9 +384,10 @@ LogicalResult GemmOp::verify() {
   auto [m, k] = matrixOf(getA(), getTransposeA());
   auto [k2, n] = matrixOf(getB(), getTransposeB());
   if (k != k2 || matrixOf(getC(), false) != std::pair(m, n)) // (C3)
-    return emitOpError("expected matrices A, B and C of M x K, K x N and M x N, found ")
-           << m << " x " << k << ", " << k2 << " x " << n << " and "
-           << c.getDimSize(c.getRank() - 2) << " x " << c.getDimSize(c.getRank() - 1);
+    return emitOpError("expected matrices A, B and C of M x K, K x N and M x N, ")
+           << (getTransposeA() || getTransposeB() ? "after 'transpose' " : "") << "found " << m
+           << " x " << k << ", " << k2 << " x " << n << " and " << c.getDimSize(c.getRank() - 2)
+           << " x " << c.getDimSize(c.getRank() - 1);
   Type element = a.getElementType();
   Type sum = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(getContext())) : element;
   if (b.getElementType() != element ||

@@ -29,8 +29,9 @@ LogicalResult FunctionPlan::run() {
   auto name = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
   Operation *other = SymbolTable::lookupSymbolIn(function->getParentOp(), name);
   if (other && other != function)
-    return other->emitError("takes the name @")
-           << name.getValue() << ", which the program of @" << function.getName() << " needs";
+    return other->emitError("symbol @")
+           << name.getValue() << " is reserved for the program of @" << function.getName()
+           << "; rename this '" << other->getName() << "'";
   program = ProgramOp::create(builder, function.getLoc(), name,
                               FlatSymbolRefAttr::get(layout.getLayout().getSymNameAttr()), mesh);
   builder.createBlock(&program.getBody());

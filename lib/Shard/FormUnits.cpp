@@ -136,8 +136,8 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
       continue;
     if (loss) {
       InFlightDiagnostic diag =
-          mlir::emitError(func.getLoc(), "expected one public function, the loss, found '@")
-          << func.getSymName() << "' beside it";
+          mlir::emitError(func.getLoc(), "expected one public function (the loss), found '@")
+          << loss.getSymName() << "' and '@" << func.getSymName() << "'";
       diag.attachNote(loss.getLoc()) << "'@" << loss.getSymName() << "' is here";
       return diag;
     }
@@ -146,7 +146,7 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   if (!loss)
     return mlir::emitError(
         module.getLoc(),
-        "expected one public function, the loss, found none; run the Import stage first");
+        "expected one public function (the loss), found none; run the Import stage first");
   if (!loss.getBody().hasOneBlock())
     return mlir::emitError(loss.getLoc(), "expected a body of one block");
   loss.setSymName("loss");

@@ -65,10 +65,16 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
     ++found;
     RankedTensorType stored = declared.lookup(name);
     auto type = dyn_cast<RankedTensorType>(arg.getType());
-    if (!stored || !type || stored.getShape() != type.getShape())
-      return mlir::emitError(arg.getLoc())
-             << "expected parameter " << name << " of type " << arg.getType()
-             << " in one unit; run fsdp-form-units on this module first";
+    if (!stored || !type || stored.getShape() != type.getShape()) {
+      InFlightDiagnostic diag = mlir::emitError(arg.getLoc());
+      diag << "expected a unit that declares parameter " << name << " with type " << arg.getType()
+           << ", found ";
+      if (stored)
+        diag << "type " << stored;
+      else
+        diag << "none";
+      return diag << "; run fsdp-form-units on this module first";
+    }
   }
   if (found == 0)
     return mlir::emitError(func.getLoc(), "expected arguments with '")

@@ -191,12 +191,19 @@ Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value, MeshO
 /// Returns the mesh of the step; fails with an error unless there is exactly one step.
 static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
   MeshOp found;
+  func::FuncOp first;
   for (auto func : module.getOps<func::FuncOp>()) {
     auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
     if (!name || parseKind(name) != ProgramKind::Step)
       continue;
-    if (found)
-      return mlir::emitError(func.getLoc(), "expected one program 'step', found another");
+    if (first) {
+      InFlightDiagnostic diag =
+          mlir::emitError(func.getLoc(), "expected one program 'step', found a second one, @")
+          << func.getSymName();
+      diag.attachNote(first.getLoc()) << "the first one is @" << first.getSymName();
+      return diag;
+    }
+    first = func;
     auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
     found = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
     if (!found)

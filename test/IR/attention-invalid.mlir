@@ -52,7 +52,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5
 
 // attention (C4)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x3x5x8xf32>, %v: tensor<1x3x5x8xf32>) {
-  // expected-error @below {{expected kv heads that divide the query heads, found 3 for 4}}
+  // expected-error @below {{expected the number of KV heads to divide the number of query heads, found 3 and 4}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x3x5x8xf32>, tensor<1x3x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -201,7 +201,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
-    // expected-error @below {{is not allowed in 'score_mod'}}
+    // expected-error @below {{is not allowed in 'score_mod': expected pure scalar ops of arith and math, fsdp.random_element, and tensor.extract of captured tensors; found operands of type 'tensor<4xf32>'}}
     %x = arith.addf %m, %m : tensor<4xf32>
     fsdp.yield %s : f32
   }
@@ -334,7 +334,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C13)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
-  // expected-error @below {{expected a gradient of the shape of 'tensor<1x4x3x8xf32>', found 'tensor<1x4x4x8xf32>'}}
+  // expected-error @below {{expected dQ to have the shape of Q, 'tensor<1x4x3x8xf32>', found 'tensor<1x4x4x8xf32>'}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
   return
@@ -354,7 +354,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C14)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
-  // expected-error @below {{expected a gradient of the shape of 'tensor<4xf32>', found 'tensor<5xf32>'}}
+  // expected-error @below {{expected the gradient of captured tensor 0 to have its shape, 'tensor<4xf32>', found 'tensor<5xf32>'}}
   %d:4 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> gradients(tensor<5xf32>)
   return
@@ -398,8 +398,8 @@ func.func @weights_read_floats(%q: tensor<1x2x3x4xf32>, %t: tensor<3xf32>) -> te
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5 capture(%t : tensor<3xf32>)
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index, %x: tensor<3xf32>) {
-    // expected-error @below {{in 'weight_mod' reads floats, which would have a gradient: expected integers}}
-    // expected-note @below {{multiply V by a learned factor of keys, or O by a learned factor of heads and rows; for any other factor, use separate products and a softmax}}
+    // expected-error @below {{reads a float tensor in 'weight_mod'; expected an integer tensor, because 'weight_mod' has no gradient}}
+    // expected-note @below {{for a learned factor per key, multiply V by the factor; for one per head and row, multiply O; for any other factor, use two matrix products and a softmax}}
     %f = tensor.extract %x[%j] : tensor<3xf32>
     fsdp.yield %f : f32
   }

@@ -62,7 +62,7 @@ func.func @f(%s: tensor<16xf32>) {
 fsdp.unit @u shards 1 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<16xf32>) {
-  // expected-error @below {{expected the shape of parameter 'w', 'tensor<4x4xf32>', found 'tensor<8x2xf32>'}}
+  // expected-error @below {{expected result 0 to have the shape of parameter 'w' ('tensor<4x4xf32>'), found 'tensor<8x2xf32>'}}
   %w = fsdp.unshard %s @u site 0 : tensor<16xf32> -> tensor<8x2xf32>
   return
 }
@@ -136,7 +136,7 @@ func.func @f(%g: tensor<4xf32>) {
 // all_gather (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected 8 elements of 'f32' for 2 ranks, found 'tensor<12xf32>'}}
+  // expected-error @below {{expected a result of type 'tensor<8xf32>', one input from each of 2 ranks, found 'tensor<12xf32>'}}
   %w = fsdp.all_gather %g @m ["a"] : tensor<4xf32> -> tensor<12xf32>
   return
 }
@@ -281,13 +281,13 @@ fsdp.unit @u shards 1 x 64 : index reshard true []
 // -----
 
 // unit (C4)
-// expected-error @below {{'placement' expected a prefix of ["shard", "replicate"], found ["replicate"]}}
+// expected-error @below {{'placement' expected gradients to be a prefix of ["shard", "replicate"], found ["replicate"]}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = [], gradients = ["replicate"], optimizer = ["shard"]>
 
 // -----
 
 // unit (C4)
-// expected-error @below {{'placement' expected the optimizer state to be sharded over at least the axes of the gradients, and the gradients over at least those of the parameters, found []}}
+// expected-error @below {{'placement' expected gradients to have at least the axes of parameters, ["shard"], found []}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = ["shard"], gradients = [], optimizer = ["shard"]>
 
 // -----

@@ -45,7 +45,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected operands and destinations of the argument types of @k}}
+  // expected-error @below {{expected operands and results without 'inplace' to have the argument types of @k, ('tensor<16xf32>', 'tensor<16xf32>'), found ('tensor<16xf32>', 'tensor<8xf32>')}}
   %0 = fsdp.kernel_call @k(%x, %y) inplace [1] : (tensor<16xf32>, tensor<8xf32>) -> tensor<16xf32>
   return
 }
@@ -71,7 +71,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected results of the result types of @k}}
+  // expected-error @below {{expected the result types of @k, ('tensor<16xf32>'), found ('tensor<8xf32>')}}
   %0 = fsdp.kernel_call @k(%x, %x) inplace [1] : (tensor<16xf32>, tensor<16xf32>) -> tensor<8xf32>
   return
 }
@@ -85,7 +85,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected only buffers, state slots and input slots in 'fsdp.layout'}}
+  // expected-error @below {{'fsdp.fill' op is not allowed in 'fsdp.layout'; expected only buffers, state slots and input slots}}
   fsdp.fill @b[0, 4]
 }
 
@@ -148,7 +148,7 @@ fsdp.layout @arena arena 512 attributes {shared_bytes = 1024 : i64} {
 // -----
 
 // (layout C4)
-// expected-error @below {{expected sizes, offsets and the number of workers to be at least 0, found -64}}
+// expected-error @below {{expected 'workers' to be at least 0, found -64}}
 fsdp.layout @arena arena 512 attributes {workers = -64 : i64} {
 }
 
@@ -804,7 +804,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena {
   fsdp.loop 3 {
-    // expected-error @below {{expected only commands and no loop in 'fsdp.loop'}}
+    // expected-error @below {{'fsdp.loop' op is not allowed in 'fsdp.loop'; expected commands other than 'fsdp.loop'}}
     fsdp.loop 2 {
     }
   }

@@ -125,7 +125,7 @@ func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"}) -
 
 // -----
 
-// expected-error @below {{takes the name @arena, which is reserved for the arena of the programs}}
+// expected-error @below {{symbol @arena is reserved for the arena of the programs; rename this 'fsdp.mesh'}}
 fsdp.mesh @arena [#fsdp.axis<"shard", [4]>]
 func.func @step(%x: tensor<16xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
   return

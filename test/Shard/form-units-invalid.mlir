@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-form-units -verify-diagnostics -split-input-file
 
-// expected-error@+1 {{expected one public function, the loss, found none; run the Import stage first}}
+// expected-error@+1 {{expected one public function (the loss), found none; run the Import stage first}}
 module {
   func.func private @main() { return }
 }
@@ -9,12 +9,12 @@ module {
 
 // expected-note@+1 {{'@forward' is here}}
 func.func @forward() { return }
-// expected-error@+1 {{expected one public function, the loss, found '@predict' beside it}}
+// expected-error@+1 {{expected one public function (the loss), found '@forward' and '@predict'}}
 func.func @predict() { return }
 
 // -----
 
-// expected-error@+1 {{expected one public function, the loss, found none; run the Import stage first}}
+// expected-error@+1 {{expected one public function (the loss), found none; run the Import stage first}}
 module {
   func.func private @loss(tensor<4xf32> {fsdp.param = "w"}) -> tensor<f32>
 }

@@ -82,10 +82,11 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
+// expected-note@+1 {{the first one is @step}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }
-// expected-error@+1 {{expected one program 'step', found another}}
+// expected-error@+1 {{expected one program 'step', found a second one, @again}}
 func.func @again(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }

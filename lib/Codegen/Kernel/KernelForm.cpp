@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -53,9 +54,11 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     if (!result)
       continue;
     if (*result < 0 || *result >= kernel.getNumResults())
-      return kernel.emitError("argument ") << number << " expected '" << outAttr << "' or '"
-                                           << inoutAttr << "' to be the number of a result, below "
-                                           << kernel.getNumResults() << ", found " << *result;
+      return kernel.emitError("argument ")
+             << number << " has '" << (kernel.getArgAttr(number, outAttr) ? outAttr : inoutAttr)
+             << " = " << *result << "', but the kernel has "
+             << describeCount(kernel.getNumResults(), "result", "results")
+             << "; expected a number in [0, " << kernel.getNumResults() << ")";
     if (covered[*result])
       return kernel.emitError("argument ")
              << number << " names result " << *result << ", which already has a destination";

@@ -64,8 +64,8 @@ REFUSED = [
     ("--wrap=missing.json", "wrap: 'missing.json': cannot be read: No such file or directory"),
     ("--wrap=nobody.json", "nobody.json:1:2: error: wrap: pattern 'blocks.*' matches no parameter; names look like"),
     ("--wrap=half.json", "half.json:1:2: error: wrap: pattern 'wxe' matches no parameter; names look like"),
-    ("--wrap=taken.json", "taken.json:1:9: error: wrap: unit without parameters: every parameter that 'h.0.mlp' matches is in another unit"),
-    ("--wrap=twice.json", "twice.json:1:9: error: wrap: unit without parameters: every parameter that 'h.*' matches is in another unit"),
+    ("--wrap=taken.json", "taken.json:1:9: error: wrap: no parameter is left for this unit: every parameter that 'h.0.mlp' matches, such as 'h.0.mlp"),
+    ("--wrap=twice.json", "twice.json:1:9: error: wrap: no parameter is left for this unit: every parameter that 'h.*' matches, such as 'h.0."),
     # Frozen, ignored
     ("--freeze=,", "freeze: pattern '' cannot be read: it is empty"),
     ("--freeze=h.7", "freeze: pattern 'h.7' matches no parameter; names look like"),
