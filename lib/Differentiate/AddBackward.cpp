@@ -32,6 +32,7 @@
 
 #include "Adjoints.h"
 #include "ForwardPart.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Reshape.h"
 #include "fsdp/IR/StepBlock.h"
@@ -132,8 +133,10 @@ LogicalResult Backward::checkUnits() {
     if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(),
                                                              FSDPDialect::unitAttr);
         name && !lookUpUnit(name))
-      return func.emitError("expected the unit of argument ")
-             << argument.getArgNumber() << ", " << name << ", to be an 'fsdp.unit'";
+      return func.emitError("expected ")
+             << name << ", the '" << FSDPDialect::unitAttr << "' of argument "
+             << argument.getArgNumber() << ", to name an 'fsdp.unit' op, found "
+             << describeSymbol(name, SymbolTable::lookupNearestSymbolFrom(func, name));
   for (auto op : block.getOps<UnshardOp>()) {
     auto shard = dyn_cast<BlockArgument>(op.getShard());
     if (!shard || func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) != op.getUnitAttr())

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/Attention.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Sizes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -163,14 +164,13 @@ static LogicalResult checkAttention(Op op) {
     return op.emitOpError("expected O and LSE of types ")
            << output << " and " << rows << ", found " << o << " and " << lse;
   if (!op.getScale().isFinite()) // (C6)
-    return op.emitOpError("expected a finite scale, found ") << op.getScaleAttr();
+    return op.emitOpError("expected a finite scale, found ") << describeNumber(op.getScaleAttr());
   for (Value capture : op.getCaptures())
     if (RankedTensorType type = typeOf(capture); !type.hasStaticShape() ||
                                                  type.getElementType().isIndex() ||
                                                  !isAttentionScalar(type.getElementType())) // (C7)
-      return op.emitOpError("expected captured tensors to be static, of f16, bf16, f32, f64 or "
-                            "integers of at most 64 "
-                            "bits; found ")
+      return op.emitOpError("expected captured tensors to be of static shape with elements of f16, "
+                            "bf16, f32, f64 or integers of at most 64 bits; found ")
              << type;
   Type score = rows.getElementType(), index = IndexType::get(op.getContext());
   Function scoreMod{"score_mod", op.getScoreMod(), {score, index, index, index, index}, score};
@@ -212,7 +212,8 @@ LogicalResult AttentionGradOp::verify() {
     return emitOpError("expected dO of the type of O, ")
            << getO().getType() << ", found " << getDout().getType();
   if (getScoreMod().empty() != getScoreGrad().empty()) // (C12)
-    return emitOpError("expected both 'score_mod' and 'score_grad', or neither of them");
+    return emitOpError("expected both 'score_mod' and 'score_grad', or neither of them, found '")
+           << (getScoreMod().empty() ? "score_grad" : "score_mod") << "' only";
   Type score = typeOf(getLse()).getElementType(), index = IndexType::get(getContext());
   Function scoreGrad{
       "score_grad", getScoreGrad(), {score, score, index, index, index, index}, score};
@@ -226,8 +227,9 @@ LogicalResult AttentionGradOp::verify() {
   SmallVector<Value> floats = llvm::filter_to_vector(
       getCaptures(), [](Value v) { return isa<FloatType>(typeOf(v).getElementType()); });
   if (floats.size() != getDcaptures().size()) // (C14)
-    return emitOpError("expected one gradient per captured float tensor (")
-           << floats.size() << "), found " << getDcaptures().size();
+    return emitOpError("expected ")
+           << describeCount(floats.size(), "gradient", "gradients")
+           << ", one per captured float tensor, found " << getDcaptures().size();
   for (auto [x, dx] : llvm::zip_equal(floats, getDcaptures()))
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C14)
       return emitOpError("expected the gradient of captured tensor ")
@@ -243,7 +245,8 @@ LogicalResult ContributeOp::verify() {
     return emitOpError("expected an argument of 'score_grad'");
   int64_t rank = typeOf(getCapture()).getRank();
   if (static_cast<int64_t>(getIndices().size()) != rank) // (C2)
-    return emitOpError("expected ") << rank << " indices, found " << getIndices().size();
+    return emitOpError("expected ")
+           << describeCount(rank, "index", "indices") << ", found " << getIndices().size();
   return success();
 }
 

@@ -37,6 +37,10 @@ std::string fsdp::describeNumber(Attribute number) {
   return text;
 }
 
+std::string fsdp::describeBody(Region &body) {
+  return body.empty() ? "a declaration" : describeCount(body.getBlocks().size(), "block", "blocks");
+}
+
 std::string fsdp::describeCount(int64_t count, StringRef singular, StringRef plural) {
   return (Twine(count) + " " + (count == 1 ? singular : plural)).str();
 }

@@ -32,9 +32,19 @@ LogicalResult MeshOp::verify() {
              << axis.getName() << "': 'axis:N' denotes groups of N neighbours on an axis";
     if (axis.getFactors().empty() ||
         llvm::any_of(axis.getFactors(), [](int64_t f) { return f < 1; })) // (C2)
-      return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1";
+      return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1, found ["
+                                   << axis.getFactors() << "]";
   }
   return success();
+}
+
+/// Describes the parameters of a unit by their number, type and offset.
+static std::string describeParams(UnitOp unit) {
+  std::string text = describeCount(unit.getNumParams(), "parameter", "parameters");
+  llvm::raw_string_ostream out(text);
+  if (unit.getNumParams() == 1)
+    out << ", '" << unit.getParam(0).getType() << "' at offset " << unit.getParam(0).getOffset();
+  return text;
 }
 
 LogicalResult UnitOp::verify() {
@@ -62,9 +72,11 @@ LogicalResult UnitOp::verify() {
                        "per step, not again in the backward");
   if (std::optional<int64_t> within = getWithin()) { // (C6)
     int64_t shards = getShards();
-    if (!getReshard() || !llvm::is_contained(getParameterAxes(), "shard"))
-      return emitOpError(
-          "'within' expected 'reshard true' and parameters that are sharded over \"shard\"");
+    if (!getReshard())
+      return emitOpError("'within' expected 'reshard true', found 'reshard false'");
+    if (!llvm::is_contained(getParameterAxes(), "shard"))
+      return emitOpError("'within' expected parameters that are sharded over \"shard\", found "
+                         "parameters that every rank stores");
     if (llvm::none_of(llvm::seq<int64_t>(2, shards), [&](int64_t n) { return shards % n == 0; }))
       return emitOpError("'within' needs a number of shards with a proper divisor above 1, found ")
              << describeCount(shards, "shard", "shards");
@@ -82,7 +94,9 @@ LogicalResult UnitOp::verify() {
     if (!table || table.getType().getRank() != 2 || !isa<FloatType>(getDtype()) ||
         table.getOffset() != 0)
       return emitOpError(
-          "with 'rows' expected one parameter, of floats, of rank 2 and at offset 0");
+                 "with 'rows' expected one parameter, of floats, of rank 2 and at offset 0, "
+                 "found ")
+             << describeParams(*this);
     int64_t columns = table.getType().getDimSize(1);
     if (columns == 0 || getShardSize() % columns != 0)
       return emitOpError("with 'rows' expected a shard size that is a multiple of the row length ")
@@ -144,7 +158,8 @@ LogicalResult LayoutOp::verify() {
   }
   for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
     if (name && !names.contains(name.getValue())) // (C2)
-      return emitOpError("expected ") << name << " to be a buffer of the layout";
+      return emitOpError("expected ") << name << " to be a buffer of the layout, found "
+                                      << describeSymbol(name, nullptr) << " in it";
   for (auto name : {getArenaBytesAttrName(), getLowerBoundAttrName(), getWorkspaceOffsetAttrName(),
                     getSharedBytesAttrName(), getWorkerBytesAttrName(), getWorkersAttrName(),
                     getHostBytesAttrName()})
@@ -161,6 +176,17 @@ LogicalResult LayoutOp::verify() {
   return success();
 }
 
+/// Names the attributes that a buffer with an incomplete range has, such as "'in' and 'from'".
+static std::string describeRange(BufferOp buffer) {
+  std::string text;
+  for (auto [name, has] : {std::pair("'in'", buffer.getProgram().has_value()),
+                           std::pair("'from'", buffer.getFirst().has_value()),
+                           std::pair("'to'", buffer.getLast().has_value())})
+    if (has)
+      text += (text.empty() ? "" : " and ") + std::string(name);
+  return text;
+}
+
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) < 0) // (C1)
     return emitOpError("expected a size of at least 0, found ") << static_cast<int64_t>(getBytes());
@@ -168,7 +194,8 @@ LogicalResult BufferOp::verify() {
     return emitOpError("expected no 'in' and no 'host' on a buffer with 'fsdp.file'");
   bool range = getFirst() && getLast();
   if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
-    return emitOpError("expected all of 'in', 'from' and 'to', or none of them");
+    return emitOpError("expected all of 'in', 'from' and 'to', or none of them, found ")
+           << describeRange(*this);
   if (range && (static_cast<int64_t>(*getFirst()) < 0 || *getLast() < *getFirst())) // (C2)
     return emitOpError("expected 0 ≤ from ≤ to, found ")
            << static_cast<int64_t>(*getFirst()) << " and " << static_cast<int64_t>(*getLast());
@@ -182,7 +209,8 @@ static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
   auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
   if (!buffer || !buffer.isPersistent())
     return op->emitOpError("expected ")
-           << name << " to be a persistent buffer of the layout (without 'in')";
+           << name << " to be a persistent buffer of the layout (without 'in'), found "
+           << (buffer ? "a buffer with 'in'" : describeSymbol(name, nullptr) + " in it");
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
     return op->emitOpError("expected a tensor type of static shape, found ") << type;
@@ -196,7 +224,8 @@ LogicalResult StateSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto unit =
       tables.lookupNearestSymbolFrom<UnitOp>((*this)->getParentOp()->getParentOp(), getUnitAttr());
   if (!unit) // (C1)
-    return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit'";
+    return emitWrongSymbol(*this, getUnitAttr(), "an 'fsdp.unit'", tables,
+                           (*this)->getParentOp()->getParentOp());
   if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C2)
     return failure();
   int64_t elements = getTensorType().getNumElements();

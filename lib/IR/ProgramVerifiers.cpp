@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
@@ -25,11 +26,21 @@ using namespace mlir::fsdp;
 static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name,
                                             SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
-  if (!kernel || !kernel->hasAttr(kernelAttr)) {
-    op->emitOpError("expected ") << name << " to be a function with '" << kernelAttr << "'";
-    return failure();
-  }
-  return kernel;
+  if (kernel && kernel->hasAttr(kernelAttr))
+    return kernel;
+  std::string expected = ("a function with '" + kernelAttr + "'").str();
+  if (!kernel)
+    return emitWrongSymbol(op, name, expected, tables);
+  return op->emitOpError("expected ")
+         << name << " to be " << expected << ", found a function without it";
+}
+
+/// Describes the attribute that connects an argument of a kernel with a result.
+static std::string describeMark(func::FuncOp kernel, unsigned argument) {
+  for (StringRef name : {outAttr, inoutAttr})
+    if (auto index = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
+      return ("'" + name + " = " + Twine(index.getInt()) + "'").str();
+  return ("neither '" + outAttr + "' nor '" + inoutAttr + "'").str();
 }
 
 LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -41,8 +52,8 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
            << getKernelAttr() << ", (" << kernel->getResultTypes() << "), found ("
            << getResultTypes() << ")";
   if (getInplace().size() != getNumResults()) // (C2)
-    return emitOpError("'inplace' expected ")
-           << getNumResults() << " entries, found " << getInplace().size();
+    return emitOpError("'inplace' expected ") << describeCount(getNumResults(), "entry", "entries")
+                                              << ", found " << getInplace().size();
   SmallVector<Type> types(getOperandTypes());
   SmallVector<std::pair<unsigned, StringRef>> marks;
   for (auto [result, operand] : llvm::enumerate(getInplace())) {
@@ -61,8 +72,8 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
                      : nullptr;
     if (!found || found.getInt() != static_cast<int64_t>(result)) // (C2)
       return emitOpError("expected argument ")
-             << mark.first << " of " << getKernelAttr() << " to carry '" << mark.second << " = "
-             << result << "'";
+             << mark.first << " of " << getKernelAttr() << " to have '" << mark.second << " = "
+             << result << "', found " << describeMark(*kernel, mark.first);
   }
   return success();
 }
@@ -77,9 +88,9 @@ static bool isCommand(Operation &op) {
 
 LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!tables.lookupNearestSymbolFrom<LayoutOp>(*this, getLayoutAttr())) // (C1)
-    return emitOpError("expected ") << getLayoutAttr() << " to be an 'fsdp.layout'";
+    return emitWrongSymbol(*this, getLayoutAttr(), "an 'fsdp.layout'", tables);
   if (getMeshAttr() && !tables.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr())) // (C1)
-    return emitOpError("expected ") << getMeshAttr() << " to be an 'fsdp.mesh'";
+    return emitWrongSymbol(*this, getMeshAttr(), "an 'fsdp.mesh'", tables);
   llvm::DenseSet<int64_t> ids;
   WalkResult unique = walk([&](Operation *op) {
     auto collective = dyn_cast<CollectiveOp>(op);
@@ -184,7 +195,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
     if (!buffer) { // (S1)
       InFlightDiagnostic diag = op->emitOpError("expected ")
                                 << slice.getBuffer() << " to be a buffer of "
-                                << program.getLayoutAttr();
+                                << program.getLayoutAttr() << ", found "
+                                << describeSymbol(slice.getBuffer(), nullptr) << " in it";
       diag.attachNote(layout.getLoc()) << "the layout is declared here";
       return diag;
     }
@@ -236,7 +248,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   if (getBindings().size() != kernel->getNumArguments()) // (C2)
     return emitOpError("expected ")
-           << kernel->getNumArguments() << " bindings, found " << getBindings().size();
+           << describeCount(kernel->getNumArguments(), "binding", "bindings") << ", found "
+           << getBindings().size();
   auto slices = llvm::to_vector(getBindings().getAsRange<SliceAttr>());
   for (auto [index, slice, type] : llvm::enumerate(slices, kernel->getArgumentTypes()))
     if (auto shaped = dyn_cast<ShapedType>(type);
@@ -374,7 +387,7 @@ LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &tables) {
 LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(*this, getUnitAttr());
   if (!unit) // (C1)
-    return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit'";
+    return emitWrongSymbol(*this, getUnitAttr(), "an 'fsdp.unit'", tables);
   if (getParam() >= unit.getNumParams()) // (C1)
     return emitOpError() << getUnitAttr() << " has no parameter "
                          << static_cast<int64_t>(getParam()) << ": expected an index below "

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -19,12 +20,12 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
                                     SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, name);
   if (!unit)
-    return op->emitOpError("expected ") << name << " to be an 'fsdp.unit'";
+    return emitWrongSymbol(op, name, "an 'fsdp.unit'", tables);
   return unit;
 }
 
 /// Verifies that `types` have the shapes of the unit's parameters `indices` and one element type.
-/// `what` says whether a type is that of a "result" or an "operand" of the op.
+/// `what` says whether a type is that of a "result", an "operand" or a "token value" of the op.
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
                                  ArrayRef<int64_t> indices, StringRef what) {
   Type element;
@@ -63,15 +64,17 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
 }
 
 /// Verifies a shard and the types of all parameters of a unit. `what` says whether a
-/// type is that of a "result" or an "operand" of the op.
+/// type is that of a "result", an "operand" or a "token value" of the op.
 static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params,
                                 StringRef what, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
   if (failed(unit))
     return failure();
   if (params.size() != unit->getNumParams()) // (C2)
-    return op->emitOpError("expected one ") << what << " per parameter of " << name << " ("
-                                            << unit->getNumParams() << "), found " << params.size();
+    return op->emitOpError("expected ")
+           << describeCount(unit->getNumParams(), what, (what + "s").str())
+           << ", one per parameter "
+           << "of " << name << ", found " << params.size();
   auto all = llvm::to_vector(llvm::seq<int64_t>(0, params.size()));
   if (failed(checkParams(op, *unit, params, all, what))) // (C2)
     return failure();
@@ -85,8 +88,8 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
   if (failed(unit))
     return failure();
   if (params.size() != grads.size()) // (C2)
-    return op->emitOpError("expected one operand per entry of 'params' (")
-           << params.size() << "), found " << grads.size();
+    return op->emitOpError("expected ") << describeCount(params.size(), "operand", "operands")
+                                        << ", one per entry of 'params', found " << grads.size();
   int64_t last = -1;
   for (int64_t index : params) {
     if (index <= last || index >= unit->getNumParams()) // (C2)
@@ -153,14 +156,15 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
                                      SymbolTableCollection &tables) {
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, name);
   if (!mesh) // (C1)
-    return op->emitOpError("expected ") << name << " to be an 'fsdp.mesh'";
+    return emitWrongSymbol(op, name, "an 'fsdp.mesh'", tables);
   llvm::StringMap<StringAttr> seen;
   int64_t ranks = 1;
   for (auto axis : axes.getAsRange<StringAttr>()) {
     if (!mesh.hasAxis(axis)) { // (C2)
       InFlightDiagnostic diag =
           op->emitOpError("expected axes of ")
-          << name << ", or groups \"AXIS:N\" with N that divides the axis, found " << axis;
+          << name << ", or groups \"AXIS:N\" with N that divides the size of the axis, found "
+          << axis;
       diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
       return diag;
     }
@@ -265,15 +269,19 @@ LogicalResult AwaitOp::verify() {
   if (!isa_and_nonnull<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp, AllGatherStartOp,
                        BroadcastStartOp>(start) ||
       start->getBlock() != (*this)->getBlock()) // (C2)
-    return emitOpError("expected the token of a collective that was started in the same block");
+    return emitOpError("expected the token of a collective that was started in the same block, "
+                       "found ")
+           << (!start                                     ? std::string("a block argument")
+               : start->getBlock() != (*this)->getBlock() ? "a collective of another block"
+                                                          : describeOp(start));
   return success();
 }
 
 LogicalResult UnshardStartOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<ArrayRef<Type>> types = checkStart(*this, std::nullopt);
-  return failed(types)
-             ? failure()
-             : checkWhole(*this, getUnitAttr(), getShard().getType(), *types, "result", tables);
+  return failed(types) ? failure()
+                       : checkWhole(*this, getUnitAttr(), getShard().getType(), *types,
+                                    "token value", tables);
 }
 
 LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -399,21 +407,25 @@ LogicalResult GemmOp::verify() {
   if (getBias() && getBias().getType() != RankedTensorType::get({n}, c.getElementType())) // (C6)
     return emitOpError("expected a bias of ")
            << n << " elements of " << c.getElementType() << ", found " << getBias().getType();
-  if (!getAlpha().isFinite() || !getBeta().isFinite()) // (C7)
-    return emitOpError("expected finite alpha and beta");
+  for (auto [name, factor] : {std::pair("alpha", getAlphaAttr()), std::pair("beta", getBetaAttr())})
+    if (!factor.getValue().isFinite()) // (C7)
+      return emitOpError("expected a finite ") << name << ", found " << describeNumber(factor);
   return success();
 }
 
 LogicalResult DispatchOp::verify() {
   Block &body = getBody().front();
   if (body.getArgumentTypes() != getOperandTypes()) // (C1)
-    return emitOpError("expected block arguments of the operands' types");
-  if (auto yield = dyn_cast<YieldOp>(body.getTerminator());
-      !yield || yield.getOperandTypes() != getResultTypes()) // (C2)
-    return emitOpError("expected 'fsdp.yield' of the results' types");
+    return emitOpError("expected block arguments of types (")
+           << getOperandTypes() << "), found (" << body.getArgumentTypes() << ")";
+  Operation *end = body.getTerminator();
+  if (!isa<YieldOp>(end) || end->getOperandTypes() != getResultTypes()) // (C2)
+    return emitOpError("expected 'fsdp.yield' of types (")
+           << getResultTypes() << "), found '" << end->getName() << "' of types ("
+           << end->getOperandTypes() << ")";
   if (getInplace().size() != getNumResults()) // (C3)
-    return emitOpError("'inplace' expected ")
-           << getNumResults() << " entries, found " << getInplace().size();
+    return emitOpError("'inplace' expected ") << describeCount(getNumResults(), "entry", "entries")
+                                              << ", found " << getInplace().size();
   llvm::SmallDenseSet<int64_t> taken;
   for (auto [result, operand] : llvm::zip_equal(getResults(), getInplace())) {
     if (operand == -1)

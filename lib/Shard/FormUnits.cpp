@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Sizes.h"
@@ -148,7 +149,9 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
         module.getLoc(),
         "expected one public function (the loss), found none; run the Import stage first");
   if (!loss.getBody().hasOneBlock())
-    return mlir::emitError(loss.getLoc(), "expected a body of one block");
+    return mlir::emitError(loss.getLoc(), "expected @")
+           << loss.getSymName() << " to have a body of one block, found "
+           << describeBody(loss.getBody());
   loss.setSymName("loss");
   return loss;
 }

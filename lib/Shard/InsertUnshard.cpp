@@ -170,8 +170,12 @@ void InsertUnshardPass::runOnOperation() {
   auto loss = module.lookupSymbol<func::FuncOp>("loss");
   mesh = module.lookupSymbol<MeshOp>("mesh");
   if (!loss || !mesh || !module.lookupSymbol<MeshOp>("solo") || units.empty())
-    return fail("expected a function '@loss', the meshes '@mesh' and '@solo' "
-                "and units; run fsdp-form-units first");
+    return fail("expected a function '@loss', the meshes '@mesh' and '@solo' and units, found no " +
+                Twine(!loss           ? "function '@loss'"
+                      : !mesh         ? "mesh '@mesh'"
+                      : units.empty() ? "unit"
+                                      : "mesh '@solo'") +
+                "; run fsdp-form-units first");
   if (module.lookupSymbol("reference"))
     return fail("expected no symbol '@reference' yet");
   if (gradAccum < 1 || gradAccum > 1 << 20)

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Programs.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/StepBlock.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -39,7 +40,10 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp me
       continue;
     auto unit = symbols.lookup<UnitOp>(name.getValue());
     if (!unit)
-      return mlir::emitError(arg.getLoc()) << "expected " << name << " to be an 'fsdp.unit'";
+      return mlir::emitError(arg.getLoc())
+             << "expected " << name << ", the '" << FSDPDialect::unitAttr << "' of argument "
+             << arg.getArgNumber() << ", to name an 'fsdp.unit' op, found "
+             << describeSymbol(name, symbols.lookup(name.getValue()));
     int64_t size =
         program.isSharded() ? unit.getPieceSize(unit.getParameterAxes(), mesh) : unit.getFlatSize();
     auto type = RankedTensorType::get({size}, unit.getDtype());
@@ -126,7 +130,9 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
     return mlir::emitError(func.getLoc(), "expected program 'step', 'eval' or 'reference', found ")
            << name;
   if (!func.getBody().hasOneBlock())
-    return mlir::emitError(func.getLoc(), "expected a body of one block");
+    return mlir::emitError(func.getLoc(), "expected @")
+           << func.getSymName() << " to have a body of one block, found "
+           << describeBody(func.getBody());
   Program program{func, *kind, {}, {}};
   if (failed(readUnits(program, symbols, mesh)) || failed(readLookups(program)) ||
       (*kind != ProgramKind::Eval && failed(readRows(program))) ||
@@ -208,7 +214,9 @@ static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
     found = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
     if (!found)
       return mlir::emitError(func.getLoc(), "expected attribute '")
-             << FSDPDialect::meshAttr << "' to name an op 'fsdp.mesh'";
+             << FSDPDialect::meshAttr << "' to name an op 'fsdp.mesh', found "
+             << (mesh ? describeSymbol(mesh, symbols.lookup(mesh.getValue()))
+                      : std::string("no attribute"));
   }
   if (!found)
     return mlir::emitError(module.getLoc(), "expected a function of program 'step'; run Shard "

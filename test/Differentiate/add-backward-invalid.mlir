@@ -224,7 +224,7 @@ func.func @loss(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> attributes {f
 // -----
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
-// expected-error@+1 {{expected the unit of argument 0, @u, to be an 'fsdp.unit'}}
+// expected-error@+1 {{expected @u, the 'fsdp.unit' of argument 0, to name an 'fsdp.unit' op, found no symbol @u}}
 func.func @reference(%x: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @mesh} {
   return %l : tensor<f32>
 }

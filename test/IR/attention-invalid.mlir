@@ -72,7 +72,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C6)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected a finite scale, found 0x7FF0000000000000 : f64}}
+  // expected-error @below {{expected a finite scale, found inf}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0x7FF0000000000000
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -82,7 +82,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C7)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<?xf32>) {
-  // expected-error @below {{expected captured tensors to be static, of f16, bf16, f32, f64 or integers of at most 64 bits}}
+  // expected-error @below {{expected captured tensors to be of static shape with elements of f16, bf16, f32, f64 or integers of at most 64 bits}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<?xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -285,7 +285,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
     %t = arith.constant true
     fsdp.yield %t : i1
   }
-      // expected-error @below {{second region 'score_mod', expected at most one; merge the two}}
+      // expected-error @below {{has a second region 'score_mod'; expected at most one; merge the two}}
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
     fsdp.yield %s : f32
   }
@@ -306,7 +306,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C12)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
-  // expected-error @below {{expected both 'score_mod' and 'score_grad', or neither of them}}
+  // expected-error @below {{expected both 'score_mod' and 'score_grad', or neither of them, found 'score_mod' only}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
@@ -344,7 +344,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C14)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
-  // expected-error @below {{expected one gradient per captured float tensor (1), found 0}}
+  // expected-error @below {{expected 1 gradient, one per captured float tensor, found 0}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
   return
@@ -385,7 +385,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
     fsdp.yield %s : f32
   } score_grad(%dc: f32, %s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
-    // expected-error @below {{expected 1 indices, found 2}}
+    // expected-error @below {{expected 1 index, found 2}}
     fsdp.contribute %dc to %m[%h, %h] : f32, tensor<4xf32>
     fsdp.yield %dc : f32
   }

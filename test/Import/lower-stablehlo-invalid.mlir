@@ -83,7 +83,7 @@ func.func @f(%x: tensor<2x4x1xf32>, %k: tensor<3x1x2xf32>) -> tensor<1x4x2xf32> 
 
 func.func @f(%x: tensor<2x4xf32>) -> tensor<2xf32> {
   %z = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-  // expected-error @+1 {{expected one region of one block with 2 arguments}}
+  // expected-error @+1 {{expected one region of one block with 2 arguments, found no region}}
   %0 = "stablehlo.reduce"(%x, %z) {dimensions = array<i64: 1>} : (tensor<2x4xf32>, tensor<f32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
@@ -121,7 +121,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{expected one type per operand (2), found 3}}
+  // expected-error @+1 {{expected 2 types, one per operand, found 3}}
   %0 = stablehlo.add %x, %x : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -18,7 +18,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<4x4xf32> {fsdp.b
 
 // -----
 
-// expected-error @below {{argument 0 of @step: expected one of 'fsdp.unit' (a state), 'fsdp.batch' (an input), 'fsdp.block' and 'fsdp.rank'}}
+// expected-error @below {{argument 0 of @step: expected one of 'fsdp.unit' (a state), 'fsdp.batch' (an input), 'fsdp.block' and 'fsdp.rank', found none of them}}
 func.func @step(%x: tensor<16xf32>) attributes {fsdp.program = "step"} {
   return
 }
@@ -49,8 +49,22 @@ func.func @step(%x: tensor<16xf32> {fsdp.unit = @u}) attributes {fsdp.program = 
 // -----
 
 func.func @step(%block: tensor<16xf32> {fsdp.block}) -> tensor<16xf32> attributes {fsdp.program = "step"} {
-  // expected-error @below {{result 0 of @step: expected 'fsdp.updates' to name an argument that no other result updates}}
+  // expected-error @below {{result 0 of @step: expected 'fsdp.updates' to name an argument that no other result updates, found no 'fsdp.updates'}}
   return %block : tensor<16xf32>
+}
+
+// -----
+
+func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.updates = 5 : i64}) attributes {fsdp.program = "step"} {
+  // expected-error @below {{an argument that no other result updates, found 5, but the function has 1 argument}}
+  return %block : tensor<16xf32>
+}
+
+// -----
+
+func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
+  // expected-error @below {{result 1 of @step: expected 'fsdp.updates' to name an argument that no other result updates, found 0, which result 0 updates too}}
+  return %block, %block : tensor<16xf32>, tensor<16xf32>
 }
 
 // -----
@@ -59,7 +73,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}) -> tensor<16xf32> attribute
 func.func @step(%x: tensor<16xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
   return
 }
-// expected-error @below {{argument 0 of @eval has type 'tensor<8xf32>', expected 'tensor<16xf32>' as in the program before it}}
+// expected-error @below {{argument 0 of @eval has type 'tensor<8xf32>', expected 'tensor<16xf32>' as in @step}}
 func.func @eval(%x: tensor<8xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "eval"} {
   return
 }
@@ -106,7 +120,7 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%x: tensor<16xf32> {fsdp.batch = "x"})
     attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
-  // expected-error @below {{expected the results of one 'fsdp.unshard' of the unit as operands, in order}}
+  // expected-error @below {{expected the results of one 'fsdp.unshard' of the unit as operands, in order, found a block argument as operand 0}}
   %a = fsdp.shard @u (%x) : (tensor<16xf32>) -> tensor<32xf32>
   return
 }

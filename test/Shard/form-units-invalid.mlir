@@ -21,7 +21,7 @@ module {
 
 // -----
 
-// expected-error@+1 {{expected a body of one block}}
+// expected-error@+1 {{expected @loss to have a body of one block, found 2 blocks}}
 func.func @loss() {
   cf.br ^bb1
 ^bb1:

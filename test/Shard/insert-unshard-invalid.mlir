@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-insert-unshard -verify-diagnostics -split-input-file
 
-// expected-error@+1 {{expected a function '@loss', the meshes '@mesh' and '@solo' and units; run fsdp-form-units first}}
+// expected-error@+1 {{expected a function '@loss', the meshes '@mesh' and '@solo' and units, found no mesh '@mesh'; run fsdp-form-units first}}
 module {
   func.func @loss(%w: tensor<4xf32> {fsdp.param = "w"}) { return }
 }

@@ -33,6 +33,9 @@ LogicalResult emitWrongSymbol(Operation *op, FlatSymbolRefAttr name, const Twine
 /// Returns the text of an attribute; "nan", "inf" or "-inf" for a float that is not finite.
 std::string describeNumber(Attribute number);
 
+/// Returns "2 blocks", or "a declaration" if the region of a function is empty.
+std::string describeBody(Region &body);
+
 /// Returns "1 entry" or "2 entries".
 std::string describeCount(int64_t count, StringRef singular, StringRef plural);
 

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StableHLO/HloOps.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -106,6 +107,17 @@ Value fsdp::buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
   return generic.getResult(0);
 }
 
+/// Describes the regions of an op whose body is not one block with the expected arguments.
+static std::string describeRegions(Operation *op) {
+  if (op->getNumRegions() != 1)
+    return op->getNumRegions() ? describeCount(op->getNumRegions(), "region", "regions")
+                               : "no region";
+  Region &region = op->getRegion(0);
+  if (!region.hasOneBlock())
+    return describeCount(region.getBlocks().size(), "block", "blocks");
+  return describeCount(region.getNumArguments(), "argument", "arguments");
+}
+
 static LogicalResult refuseInner(Operation *op, Operation &inner) {
   return inner.emitError("'") << inner.getName() << "' is not supported in the region of '"
                               << op->getName() << "', which combines scalars";
@@ -115,7 +127,7 @@ HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
   Region *region = op->getNumRegions() == 1 ? &op->getRegion(0) : nullptr;
   if (!region || !region->hasOneBlock() || region->getNumArguments() != arguments.size())
     return op->emitError("expected one region of one block with ")
-           << arguments.size() << " arguments";
+           << arguments.size() << " arguments, found " << describeRegions(op);
   IRMapping map;
   for (auto [argument, value] : llvm::zip(region->getArguments(), arguments)) {
     if (argument.getType() != RankedTensorType::get({}, value.getType()))

@@ -21,6 +21,7 @@
 
 #include "Interface/Advice.h"
 #include "StableHLO/HloDialects.h"
+#include "fsdp/IR/DiagnosticText.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -163,8 +164,8 @@ static ParseResult parseTypes(OpAsmParser &parser, StringRef op, size_t count,
       operands.assign(count, operands.front());
   }
   if (operands.size() != count)
-    return parser.emitError(at) << "expected one type per operand (" << count << "), found "
-                                << operands.size();
+    return parser.emitError(at) << "expected " << describeCount(count, "type", "types")
+                                << ", one per operand, found " << operands.size();
   return success();
 }
 
