@@ -250,7 +250,7 @@ static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count =
   if (!await || await->getBlock() != op->getBlock()) { // (S2)
     InFlightDiagnostic diag =
         op.emitOpError("expected one 'fsdp.await' of its token, in the same block; found ")
-        << llvm::range_size(token.getUses()) << " uses";
+        << describeCount(llvm::range_size(token.getUses()), "use", "uses");
     for (Operation *user : token.getUsers())
       diag.attachNote(user->getLoc()) << "used here";
     return diag;

@@ -147,3 +147,26 @@ func.func @f(%t: !fsdp.token<tensor<16xf32>>) {
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
 }
+
+// -----
+
+// await (C2)
+func.func @f(%s: tensor<16xf32>) {
+  %t = builtin.unrealized_conversion_cast %s : tensor<16xf32> to !fsdp.token<tensor<16xf32>>
+  // expected-error @below {{started in the same block, found a 'builtin.unrealized_conversion_cast'}}
+  %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
+  return
+}
+
+// -----
+
+// await (C2)
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%s: tensor<16xf32>, %c: i1) {
+  %t = fsdp.all_reduce_start %s @m ["a"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
+  scf.if %c {
+    // expected-error @below {{started in the same block, found a collective of another block}}
+    %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
+  }
+  return
+}

@@ -128,6 +128,15 @@ func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>, %d: 
 
 // gemm (C7)
 func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
+  // expected-error @below {{expected a finite beta, found nan}}
+  %s = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0x7FF8000000000000 : tensor<3x4xf32>, tensor<4x5xf32>, tensor<3x5xf32> -> tensor<3x5xf32>
+  return
+}
+
+// -----
+
+// gemm (C7)
+func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
   // expected-error @below {{expected a finite alpha, found inf}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 0x7FF0000000000000 beta 0.0 : tensor<3x4xf32>, tensor<4x5xf32>, tensor<3x5xf32> -> tensor<3x5xf32>
   return

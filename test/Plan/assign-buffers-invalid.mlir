@@ -127,6 +127,35 @@ func.func @eval(%x: tensor<16xf32> {fsdp.batch = "x"})
 
 // -----
 
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+fsdp.unit @v shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"b", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func @eval(%p: tensor<16xf32> {fsdp.unit = @v, fsdp.state = "parameter"})
+    attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
+  %w = fsdp.unshard %p @v site 0 : tensor<16xf32> -> tensor<16xf32>
+  // expected-error @below {{of the unit as operands, in order, found a result of an 'fsdp.unshard' of @v as operand 0}}
+  %a = fsdp.shard @u (%w) : (tensor<16xf32>) -> tensor<32xf32>
+  return
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>,
+  #fsdp.param<"b", tensor<16xf32>, 16, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func @eval(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
+    attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
+  %w:2 = fsdp.unshard %p @u site 0 : tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>
+  // expected-error @below {{in order, found result 1 of the 'fsdp.unshard' as operand 0}}
+  %a = fsdp.shard @u (%w#1, %w#0) : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+  return
+}
+
+// -----
+
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"}) -> (tensor<32xf32> {fsdp.updates = 0 : i64})

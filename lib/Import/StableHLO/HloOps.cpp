@@ -127,7 +127,8 @@ HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
   Region *region = op->getNumRegions() == 1 ? &op->getRegion(0) : nullptr;
   if (!region || !region->hasOneBlock() || region->getNumArguments() != arguments.size())
     return op->emitError("expected one region of one block with ")
-           << arguments.size() << " arguments, found " << describeRegions(op);
+           << describeCount(arguments.size(), "argument", "arguments") << ", found "
+           << describeRegions(op);
   IRMapping map;
   for (auto [argument, value] : llvm::zip(region->getArguments(), arguments)) {
     if (argument.getType() != RankedTensorType::get({}, value.getType()))
