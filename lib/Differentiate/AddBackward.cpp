@@ -113,20 +113,6 @@ LogicalResult Backward::checkSignature() {
   return success();
 }
 
-/// Describes a value that should be an argument with the attribute `fsdp.unit`.
-static std::string describeShard(func::FuncOp func, Value shard) {
-  auto argument = dyn_cast<BlockArgument>(shard);
-  if (!argument)
-    return ("a result of '" + shard.getDefiningOp()->getName().getStringRef() + "'").str();
-  Attribute unit = func.getArgAttr(argument.getArgNumber(), FSDPDialect::unitAttr);
-  if (!unit)
-    return "an argument without it";
-  std::string text;
-  llvm::raw_string_ostream(text) << "an argument with '" << FSDPDialect::unitAttr << " = " << unit
-                                 << "'";
-  return text;
-}
-
 /// Checks that the shard of each unshard is an argument that names the unit.
 LogicalResult Backward::checkUnits() {
   for (BlockArgument argument : block.getArguments())
@@ -139,11 +125,18 @@ LogicalResult Backward::checkUnits() {
              << describeSymbol(name, SymbolTable::lookupNearestSymbolFrom(func, name));
   for (auto op : block.getOps<UnshardOp>()) {
     auto shard = dyn_cast<BlockArgument>(op.getShard());
-    if (!shard || func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) != op.getUnitAttr())
-      return op.emitError("expected the shard to be a function argument that has '")
-             << FSDPDialect::unitAttr << " = " << op.getUnitAttr()
-             << "', because the gradient of the shard is returned for that argument; found "
-             << describeShard(func, op.getShard());
+    Attribute unit =
+        shard ? func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) : Attribute();
+    if (unit == op.getUnitAttr())
+      continue;
+    InFlightDiagnostic diag =
+        op.emitError("expected the shard to be a function argument that has '")
+        << FSDPDialect::unitAttr << " = " << op.getUnitAttr()
+        << "', because the gradient of the shard is returned for that "
+           "argument; found ";
+    if (unit)
+      return diag << "an argument with '" << FSDPDialect::unitAttr << " = " << unit << "'";
+    return diag << (shard ? "an argument without it" : describeValue(op.getShard()));
   }
   return success();
 }

@@ -18,6 +18,11 @@ std::string fsdp::describeOp(Operation *op) {
   return ((isVowel ? "an '" : "a '") + name + "'").str();
 }
 
+std::string fsdp::describeValue(Value value) {
+  Operation *def = value.getDefiningOp();
+  return def ? "a result of " + describeOp(def) : "a block argument";
+}
+
 std::string fsdp::describeSymbol(FlatSymbolRefAttr name, Operation *found) {
   return found ? describeOp(found) : ("no symbol @" + name.getValue()).str();
 }

@@ -252,10 +252,8 @@ static std::string describeOperands(ShardOp op) {
   for (auto [index, value] : llvm::enumerate(op.getParams())) {
     std::string position = (" as operand " + Twine(index)).str();
     Operation *def = value.getDefiningOp();
-    if (!def)
-      return "a block argument" + position;
-    if (def != first.getOperation())
-      return "a result of " + describeOp(def) + position;
+    if (!def || def != first.getOperation())
+      return describeValue(value) + position;
     if (first.getUnit() != op.getUnit())
       return ("a result of an 'fsdp.unshard' of @" + first.getUnit() + position).str();
     if (unsigned result = cast<OpResult>(value).getResultNumber(); result != index)

@@ -256,7 +256,7 @@ fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard true [#fsdp.param<"w", tensor<f32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
 func.func @reference(%x: tensor<64xf32> {fsdp.unit = @u}) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @mesh} {
   %e = tensor.empty() : tensor<64xf32>
-  // expected-error@+1 {{found a result of 'tensor.empty'}}
+  // expected-error@+1 {{found a result of a 'tensor.empty'}}
   %w = fsdp.unshard %e @u site 0 : tensor<64xf32> -> tensor<f32>
   return %w : tensor<f32>
 }

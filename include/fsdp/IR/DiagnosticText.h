@@ -22,6 +22,9 @@ namespace mlir::fsdp {
 /// Returns the op's name with an article: "an 'fsdp.mesh'", "a 'func.func'".
 std::string describeOp(Operation *op);
 
+/// Returns "a result of a 'func.call'", or "a block argument".
+std::string describeValue(Value value);
+
 /// Returns "no symbol @x" if `found` is null, and describeOp(found) otherwise.
 std::string describeSymbol(FlatSymbolRefAttr name, Operation *found);
 
