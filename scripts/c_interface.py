@@ -1,9 +1,8 @@
-"""docs/reference/c-interface.md from the comments of runtime/include/fsdprt/fsdprt.h.
+"""Writes docs/reference/c-interface.md from the comments of runtime/include/fsdprt/fsdprt.h.
 
 The header is read as a sequence of sections (/*===- Title ---===*/), comments and declarations. A
 comment that ends on the line before a declaration describes the declaration. A comment after a
-member or an enumerator describes that member or enumerator. Any other comment is text of its
-section.
+member or an enumerator describes that member or enumerator. Any other comment becomes a paragraph of the section.
 """
 import re
 import sys
@@ -40,7 +39,7 @@ ENUMERATOR = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>-?\w+)\s*,?[ \t]*(?P<
 
 
 def join(text):
-    """Returns a comment or a declaration as one line."""
+    """Returns the text of a comment or a declaration as one line."""
     text = re.sub(r"/\*|\*/", "", text)
     return re.sub(r"\s+", " ", " ".join(re.sub(r"^\s*\*(?=\s)", "", line) for line in text.splitlines())).strip()
 

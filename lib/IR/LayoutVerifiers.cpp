@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (C1), (S1), ... below are the numbers of the constraints in the ops' descriptions.
+// (C1), (S1), ... refer to the constraints that the descriptions of the ops list.
 //
 //===----------------------------------------------------------------------===//
 
@@ -202,8 +202,8 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
-/// Verifies that the buffer of a slot belongs to the layout, has no program, and has the size of a
-/// tensor of type `type`.
+/// Verifies that the buffer `name` of a slot is a persistent buffer of the layout and has the size
+/// of a tensor of type `type`.
 static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
                                SymbolTableCollection &tables) {
   auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);

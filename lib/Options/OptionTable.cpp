@@ -12,6 +12,7 @@
 
 #include "fsdp/Options/OptionTable.h"
 #include "fsdp/Options/Defaults.h"
+#include "fsdpcommon/LocatedJson.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -211,8 +212,11 @@ std::optional<std::string> mlir::fsdp::findNearest(StringRef name) {
   return nearest;
 }
 
+/// Returns a text of the user for a message: shortened, and without control characters.
+static std::string show(StringRef text) { return fsdpcommon::shortText(text.str(), 200); }
+
 /// Returns the spelling of an option: "--name", or "-n" if the name has one letter.
-static std::string spell(StringRef name) { return (name.size() == 1 ? "-" : "--") + name.str(); }
+static std::string spell(StringRef name) { return (name.size() == 1 ? "-" : "--") + show(name); }
 
 std::optional<std::string> mlir::fsdp::setOption(StepOptions &options, StringRef name,
                                                  StringRef text, OptionOrigin origin) {
@@ -222,7 +226,7 @@ std::optional<std::string> mlir::fsdp::setOption(StepOptions &options, StringRef
     return "no such option: " + spell(name) + (nearest ? "; did you mean --" + *nearest + "?" : "");
   }
   if (std::optional<std::string> expected = row->read(options, text))
-    return spell(name) + "=" + text.str() + ": " + *expected;
+    return spell(name) + "=" + show(text) + ": " + *expected;
   options.origins[name] = origin;
   return std::nullopt;
 }
@@ -233,7 +237,7 @@ std::optional<std::string> mlir::fsdp::checkValues(const StepOptions &options) {
       continue;
     for (const auto &check : row.checks)
       if (std::string expected = check(options); !expected.empty())
-        return spell(row.name) + "=" + row.printOne(options) + ": " + expected;
+        return spell(row.name) + "=" + show(row.printOne(options)) + ": " + expected;
   }
   return std::nullopt;
 }

@@ -46,8 +46,16 @@ public:
 private:
   void fail(const ConfigOrigin &place, const Twine &message) {
     ++numErrors;
-    // Shorten the key, because an unknown key may be any text.
-    report(true, {place.line, place.column, shortText(place.key)}, shortText(message.str(), 1000));
+    tell(/*isError=*/true, place, message);
+  }
+  void remark(const ConfigOrigin &place, const Twine &message) {
+    tell(/*isError=*/false, place, message);
+  }
+  /// Reports a message. A key may be any text, so it is shortened, and its control characters are
+  /// replaced.
+  void tell(bool isError, const ConfigOrigin &place, const Twine &message) {
+    report(isError, {place.line, place.column, shortText(place.key)},
+           shortText(message.str(), 1000));
   }
   void failKind(const ConfigOrigin &place, const JsonValue &found, StringRef expected) {
     fail(place, "expected " + expected + ", found " + found.describe());
@@ -135,7 +143,7 @@ void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bo
   if (value.is(Kind::null))
     return;
   if (value.is(Kind::string) && value.text == "auto" && (!own || own->name != "grad-sync"))
-    return report(false, place, "\"auto\" leaves this to the command line and the defaults");
+    return remark(place, "\"auto\" leaves this to the command line and the defaults");
   if (value.is(Kind::object) && container)
     return walk(value, place.key);
   if (row)
@@ -225,7 +233,7 @@ void ConfigReader::applyWord(const ConfigRow &row, StringRef text, const ConfigO
   if (match == row.mappings.end())
     return fail(place, "expected " + listChoices(row) + ", found " + text);
   if (match->ours == "-")
-    return row.why.empty() ? void() : report(false, place, "accepted, no effect: " + row.why);
+    return row.why.empty() ? void() : remark(place, "accepted, no effect: " + row.why);
   if (match->ours == "!")
     return fail(place, text + " is refused: " + row.why);
   StringRef option = row.options.empty() ? StringRef() : row.options.front(), value = match->ours;
@@ -325,7 +333,7 @@ void ConfigReader::set(StringRef option, std::vector<std::string> values,
       fail(place, "contradicts \"" + other->origin.key + "\": --" + option + "=" +
                       llvm::join(values, ",") + " here, --" + option + "=" +
                       llvm::join(other->values, ",") + " there");
-      report(false, other->origin, "the other key is here");
+      remark(other->origin, "the other key is here");
     }
     return;
   }
@@ -373,7 +381,7 @@ void ConfigReader::dropUnused(const JsonValue &root) {
   llvm::erase_if(config.settings, [&](const ConfigSetting &setting) {
     if (!StringRef(setting.origin.key).starts_with("fp16."))
       return false;
-    report(false, setting.origin, "accepted, no effect: fp16 is not enabled");
+    remark(setting.origin, "accepted, no effect: fp16 is not enabled");
     return true;
   });
 }
@@ -389,9 +397,8 @@ void ConfigReader::reconcile() {
   const ConfigSetting *policy = config.find("auto-wrap-policy");
   if (policy && policy->values.front() != "size" &&
       (foreignPolicy || policy->values.front() != "transformer"))
-    return report(false, place,
-                  "accepted, no effect: units are not made by size (\"" + policy->origin.key +
-                      "\")");
+    return remark(place, "accepted, no effect: units are not made by size (\"" +
+                             policy->origin.key + "\")");
   if (!policy && layerClasses)
     return fail(place, "contradicts \"" + layerClasses->key +
                            "\": units by size or by layer; say which in \"auto_wrap_policy\"");

@@ -122,7 +122,7 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
     place.offset += offset->bytes;
     place.stride += offset->stride;
   }
-  // If one rank holds the whole unit, its parameters are ranges of its state.
+  // If one rank holds the whole unit, the unit's parameters are ranges of the unit's flat buffer.
   if (auto unshard = dyn_cast<UnshardOp>(op)) {
     auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
     for (auto [index, result] : llvm::enumerate(op->getResults())) {

@@ -127,7 +127,8 @@ Value RowExchange::createLocalIds(Value ids) {
   return createElementwise(b, loc, {ids, createFirst()}, createEmpty(b, loc, type), body).front();
 }
 
-/// Builds the rank's own rows at `ids`, as `element`, and zeros for rows of other ranks.
+/// Builds a tensor with one row per id, of element type `element`. A row is the table's row if this
+/// rank owns it, and otherwise zero.
 Value RowExchange::pick(Value shard, Value ids, Type element) {
   Value table = reshape(shard, {rows, columns}), local = createLocalIds(ids);
   auto type = RankedTensorType::get({cast<RankedTensorType>(ids.getType()).getDimSize(0), columns},

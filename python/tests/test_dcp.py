@@ -1,4 +1,4 @@
-"""fsdp-ckpt and torch.distributed.checkpoint each read the checkpoints that the other writes."""
+"""fsdp-ckpt reads checkpoints of torch.distributed.checkpoint, which reads those of fsdp-ckpt."""
 
 import os
 import subprocess

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V19) An artifact for a GPU names its chip. Each phase of a kernel is a launch of 1 to 2^31 - 1
-//       blocks (its extent) of 1 to 1024 threads with at most 227 KiB of shared memory. Clusters
-//       have at most 16 blocks. Each tensor map refers to a binding or to the scratch memory, whose
-//       least size contains the map. A map has 1 to 5 dimensions, boxes of 1 to 256 elements along
-//       each dimension, and an offset and strides that are multiples of 16 bytes. No phase of an
-//       artifact for a CPU is a launch
-// (V20) PTX and machine code lie in the image, and there is PTX
+// (V19) An artifact for a GPU contains the name of the chip. Each phase of a kernel is a launch
+//       whose extent, the number of blocks, is 1 to 2^31 - 1. A block has 1 to 1024 threads and at
+//       most 227 KiB of shared memory. Clusters have at most 16 blocks. Each tensor map refers to a
+//       binding or to the scratch memory, and lies in the least size of that memory. A map has 1 to
+//       5 dimensions, boxes of 1 to 256 elements along each dimension, and an offset and strides
+//       that are multiples of 16 bytes. In an artifact for a CPU, no phase is a launch.
+// (V20) The image contains the PTX and the machine code. Machine code is optional.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ static uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-/// Returns the problem of a tensor map, or an empty text.
+/// Returns the reason why a tensor map is invalid, or an empty text if the map is valid.
 static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   uint32_t rank = count(map.sizes());
   if (map.binding() >= bindings)
@@ -84,7 +84,7 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
   return "";
 }
 
-/// Returns the end of the last element of a map, as offset in bytes from the beginning of its
+/// Returns the end of the last element of a tensor map, in bytes from the beginning of the map's
 /// binding. Returns nullopt on overflow.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
@@ -93,7 +93,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // bytes per element, or stride
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // size of an element, or stride
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdp-run --assert-no-allocations counts the allocations during the steps. Saves may allocate
-// memory, also in a thread of their own while steps run.
+// Excludes some allocations of memory from the count of `fsdp-run --assert-no-allocations`. Saves
+// may allocate memory, even in a separate thread while steps run.
 //
 //===----------------------------------------------------------------------===//
 

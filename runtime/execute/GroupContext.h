@@ -27,7 +27,7 @@ struct RankGroupOptions {
   bool cudaGraph = false;             ///< true to launch the program 'step' as one CUDA graph
   std::string offloadDirectory;       ///< folder of the files of offloaded states
   double linkBytesPerSecond = 0;      ///< simulated bandwidth of links; 0 for no limit
-  uint64_t stepsBefore = 0;           ///< number of steps before this session, for messages
+  uint64_t stepsBefore = 0;           ///< number of steps before this session started
   std::vector<std::string> onlyKinds; ///< kinds in SessionHooks::onlyKinds; empty for all kinds
 };
 

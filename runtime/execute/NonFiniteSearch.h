@@ -11,11 +11,11 @@
 
 namespace fsdprt {
 
-/// The first reduction to which ranks of this process have passed a non-finite operand.
+/// The first reduction of a run that got a non-finite operand from a rank of this process.
 struct NonFiniteSource {
-  uint32_t number = UINT32_MAX;       ///< number of the reduction's command, or UINT32_MAX
-  uint32_t collective = 0, ranks = 0; ///< index of the reduction, number of ranks
-  uint32_t first = 0;                 ///< lowest rank that passed such an operand
+  uint32_t number = UINT32_MAX;       ///< number of its command; UINT32_MAX if none exists
+  uint32_t collective = 0, ranks = 0; ///< index of the reduction; number of such ranks
+  uint32_t first = 0;                 ///< lowest rank with a non-finite operand
 };
 
 /// Observer that checks each operand that a rank of this process passes to a reduction.
@@ -30,7 +30,7 @@ public:
 
 private:
   uint32_t firstRank;
-  /// By rank: the first reduction to which the rank has passed a non-finite operand, or null.
+  /// For each rank, the first reduction to which the rank has passed a non-finite operand, or null.
   std::vector<const Instruction *> found;
 };
 

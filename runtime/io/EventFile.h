@@ -8,9 +8,9 @@
 //
 //     | u64 length | u32 masked CRC-32C of length | length bytes | u32 masked CRC-32C of bytes |
 //
-// The bytes of each record are an Event in protobuf's wire format. The first Event has the version
-// of the format. If a run resumes from a save, the second Event is a SessionLog of the first step.
-// TensorBoard then hides older events of that step and of later steps.
+// The bytes of each record are an Event in protobuf's wire format. The first Event contains the
+// version of the format. If a run resumes from a save, the second Event contains a SessionLog and
+// the number of the run's first step. TensorBoard then hides older events of this and later steps.
 //
 //     Event   { 1: double wall_time  2: int64 step  3: string file_version
 //               5: Summary  7: SessionLog }
@@ -28,7 +28,7 @@ namespace fsdprt {
 
 /// Returns the CRC-32C (Castagnoli) of a range of bytes.
 uint32_t crc32c(const void *data, size_t size);
-/// Returns crc32c() as records contain it: rotated, and with a constant added.
+/// Returns the masked CRC-32C of a record: crc32c(), rotated and with a constant added.
 uint32_t maskedCrc32c(const void *data, size_t size);
 
 class EventFile {
@@ -40,8 +40,8 @@ public:
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 
-  /// begin(), calls of add() and end() write one event. They allocate no memory unless they throw.
-  /// They throw Error if the event exceeds 4 KiB.
+  /// A call of begin(), calls of add() and a call of end() write one event. The functions throw
+  /// Error if the event exceeds 4 KiB, and otherwise allocate no memory.
   void begin(uint64_t step);
   void add(const char *tag, float value);
   void end();

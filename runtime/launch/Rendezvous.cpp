@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements frames, addresses and the rank's part of the rendezvous. A rank tries to connect until
-// its time limit, because rank 0 may start later. After this limit, the rank reports the last
-// problem. If the host sends a refusal, the rank does not try again.
+// Implements addresses and the rank's part of the rendezvous. A rank tries to connect until
+// its time limit, because rank 0 may start later. After the time limit, the rank reports the
+// problem of its last attempt. After a refusal by the host, the rank does not try again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,64 +30,6 @@ static constexpr double retrySeconds = 0.1, connectSeconds = 5, askSeconds = 2;
 Descriptor::~Descriptor() {
   if (file >= 0)
     close(file);
-}
-
-//===- Frames -------------------------------------------------------------===//
-
-Frame Frame::make(Kind kind) {
-  Frame frame;
-  std::memcpy(frame.magic, expected, sizeof expected);
-  frame.kind = kind;
-  frame.interface = fsdprt_abi_version();
-  return frame;
-}
-
-void Frame::introduce(const LaunchPlace &place) {
-  rank = place.rank;
-  ranks = place.ranks;
-  process = static_cast<uint32_t>(getpid());
-  std::strncpy(machine, machineIdentity().c_str(), sizeof machine - 1);
-  std::strncpy(host, machineName().c_str(), sizeof host - 1);
-  std::strncpy(job, place.job.c_str(), sizeof job - 1);
-  std::strncpy(session, place.session.c_str(), sizeof session - 1);
-}
-
-bool Frame::isOurs() const { return std::memcmp(magic, expected, sizeof expected) == 0; }
-
-FrameReader::State FrameReader::read(int file) {
-  while (got < sizeof frame) {
-    ssize_t more =
-        recv(file, reinterpret_cast<char *>(&frame) + got, sizeof frame - got, MSG_DONTWAIT);
-    if (more < 0 && errno == EINTR)
-      continue;
-    if (more < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-      break;
-    if (more <= 0)
-      return got ? State::foreign : State::end;
-    got += static_cast<size_t>(more);
-  }
-  size_t begun = std::min(got, sizeof frame.magic);
-  if (std::memcmp(frame.magic, Frame::expected, begun) != 0)
-    return State::foreign;
-  if (got < sizeof frame)
-    return State::partial;
-  for (char *text : {frame.machine + sizeof frame.machine, frame.host + sizeof frame.host,
-                     frame.job + sizeof frame.job, frame.session + sizeof frame.session,
-                     frame.text + sizeof frame.text})
-    text[-1] = '\0';
-  return State::complete;
-}
-
-bool fsdprt::sendFrame(int file, const Frame &frame) {
-  return send(file, &frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof frame);
-}
-
-std::string Frame::words() const {
-  std::string result = text;
-  for (char &c : result)
-    c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return result;
 }
 
 //===- Addresses ----------------------------------------------------------===//
@@ -136,8 +78,8 @@ static std::string readLine(const char *path) {
   return std::string(text, strcspn(text, "\n") * (size > 0));
 }
 
-/// The text consists of the boot id of the kernel and the network namespace, because processes that
-/// have both in common can share memory and abstract names.
+/// Returns the boot id of the kernel and the network namespace. Processes that have the same boot
+/// id and namespace can share memory and abstract names.
 std::string fsdprt::machineIdentity() {
   char network[64] = "";
   [[maybe_unused]] ssize_t size = readlink("/proc/self/ns/net", network, sizeof network - 1);
@@ -180,7 +122,7 @@ private:
   const LaunchPlace &place;
   double seconds, limit;
   std::string where, problem = "no connection was tried", missing;
-  bool answered = false; ///< true if the last connection has received a frame
+  bool answered = false; ///< true if a frame was received on the last connection
 };
 } // namespace
 
@@ -195,7 +137,7 @@ static bool isToItself(int connection) {
          std::memcmp(&own, &peer, ownBytes) == 0;
 }
 
-/// Closes a connection with a reset, so that its port is not kept in TIME_WAIT.
+/// Closes a connection with a TCP reset, so that its port does not remain in the state TIME_WAIT.
 static void drop(Descriptor connection) {
   linger now = {1, 0};
   setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -207,7 +149,7 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   where = address.text;
   int error = 0, yes = 1;
   setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes,
-             sizeof yes); // Rank 0 of another run may listen at this port.
+             sizeof yes); // Lets rank 0 of another run listen at the port.
   if (Network::get().connect(file.get(), address.address, address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {
@@ -242,7 +184,7 @@ Descriptor Attempt::connectToAny() {
 }
 
 /// Sends a hello frame and waits for a welcome frame. Returns nullopt if the other end closes the
-/// connection without an answer. Throws Error if the host refuses.
+/// connection without an answer. Throws Error if the host sends a refusal.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
   hello.introduce(place);
@@ -250,7 +192,7 @@ std::optional<Frame> Attempt::askOn(int connection) {
   answered = false;
   problem = "a process listens there, but does not answer";
   FrameReader reader;
-  // Wait one second longer than the limit for the host's refusal, which lists the missing ranks.
+  // Wait one second longer than the time limit, because the host's refusal lists the missing ranks.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
     Network::get().poll(&wanted, 1, 0.1);

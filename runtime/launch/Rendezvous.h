@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Connects processes that initially have only their rank and the host's address. Afterwards, each
-// rank has a channel to the host, like the ranks that fsdp-run --processes starts.
+// rank has a channel to the host, as do the ranks that `fsdp-run --processes` starts.
 //
 //     rank                                        host, on the machine of rank 0
 //     connect, until a process listens
@@ -15,10 +15,9 @@
 //                                          <--    welcome (name of a Unix socket), or refusal
 //     connect to that socket, send rank    -->    checks the user; this is the rank's channel
 //
-// Frames have a fixed size and begin with a magic number. Data without the magic number is from
-// another program. Unix sockets have abstract names, so that nothing is left in the file system. If
-// the rendezvous fails, the host tells all ranks the reason. The host rejects a process of another
-// job, and the rendezvous continues.
+// The messages are frames (RendezvousFrame.h). Unix sockets have abstract names, so that no files
+// remain. If the rendezvous fails, the host sends the reason to all ranks. If a process of another
+// job connects, the host rejects the process, and the rendezvous continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +27,7 @@
 #include "collectives/Channel.h"
 #include "core/Error.h"
 #include "launch/Environment.h"
+#include "launch/RendezvousFrame.h"
 #include <memory>
 #include <set>
 #include <sys/socket.h>
@@ -52,46 +52,6 @@ private:
   int file;
 };
 
-/// Message between a rank and the host before the rank has its channel.
-struct Frame {
-  enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
-  static constexpr char expected[] = "fsdpmt2"; // The digit is the version of frames.
-
-  char magic[8] = {};
-  uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
-  int32_t status = 0;
-  double secondsLeft = 0;                ///< time until the rank stops waiting
-  char machine[128] = {}, host[64] = {}; ///< result of machineIdentity(), and of machineName()
-  char job[160] = {}, session[64] = {};  ///< values of LaunchPlace
-  char text[1024] = {};
-
-  static Frame make(Kind kind);
-  /// Sets the members that identify this process.
-  void introduce(const LaunchPlace &place);
-  bool isOurs() const;
-  /// Returns `text` without control characters.
-  std::string words() const;
-};
-
-/// Reads a frame, which may arrive in several parts.
-class FrameReader {
-public:
-  enum class State { partial, complete, foreign, end };
-  /// Reads the available bytes without waiting.
-  State read(int file);
-  const Frame &get() const { return frame; }
-  void clear() { got = 0; }
-  bool hasSome() const { return got > 0; }
-
-private:
-  Frame frame;
-  size_t got = 0;
-};
-
-/// Sends a frame without waiting: all frames of a rendezvous fit the buffer of a socket. Returns
-/// false on failure.
-bool sendFrame(int file, const Frame &frame);
-
 /// An address to listen at or to connect to, and a text for messages.
 struct MeetingAddress {
   sockaddr_storage address = {};
@@ -99,9 +59,9 @@ struct MeetingAddress {
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// Returns the address place.meetingName or, if this name is empty, all addresses of the host
-  /// place.address. Throws Error if this host name does not exist. If the lookup fails for another
-  /// reason, so that a later call may succeed, returns no address and sets `problem`.
+  /// Returns the address for place.meetingName or, if this name is empty, all addresses of the host
+  /// place.address. Throws Error if the host name does not exist. If the lookup fails for another
+  /// reason, sets `problem` and returns no address, because a later call may succeed.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
@@ -109,7 +69,7 @@ struct MeetingAddress {
 /// process refuses the connection. Returns an empty text if that process is not fsdp-run.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
-/// Returns a text that identifies this machine, equal for processes that can share memory.
+/// Returns a text that identifies this machine. Processes that can share memory get equal texts.
 std::string machineIdentity();
 /// Returns the host name, for messages.
 std::string machineName();
@@ -117,11 +77,11 @@ std::string machineName();
 /// belongs to another user.
 std::optional<int> processBehind(int file);
 
-/// Connects this rank and returns the descriptor of its channel to the host. If ranks are missing
-/// after `seconds`, throws Error with their numbers.
+/// Connects this rank and returns the descriptor of its channel to the host. If ranks are still
+/// missing after `seconds`, throws Error with the numbers of these ranks.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
-/// Tells the other ranks that this rank has failed for `reason`. Gives up after `seconds`.
+/// Reports to the other ranks that this rank has failed with `reason`. Tries for at most `seconds`.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
 class RendezvousHost {
@@ -138,8 +98,8 @@ public:
   /// Connects all ranks and returns one Member per rank, in the order of ranks. On failure, calls
   /// refuse() and throws Error.
   std::vector<Member> gather();
-  /// Sends `reason` to all ranks except `told` that are connected or connect within some seconds.
-  /// Returns when all ranks have received `reason`.
+  /// Sends `reason` to the connected ranks and, if its status is FSDPRT_BAD_INPUT, to ranks that
+  /// connect within some seconds. `told` are the ranks that need no message.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
@@ -167,7 +127,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< describes the last rejected process of another job, for messages
+  std::string turnedAway; ///< last rejected process of another job, for messages
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

@@ -7,8 +7,7 @@
 //   compute   | launch | launch | wait.. | launch |   commands of the artifact's program `step`
 //   channel 1 |  gather    |  gather    |                Links.h
 //
-// All ranks run the same program, and their groups use the links alike. Simulating one rank is
-// therefore sufficient.
+// Simulates one rank, because all ranks run the same program and their groups use the links alike.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +24,10 @@ namespace fsdprt {
 /// Totals of all collectives of one kind and one unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // `bytes` adds up the larger of source and target of each run
+  uint64_t runs = 0, bytes = 0; // `bytes`: sum over runs of the larger of source and target
 
-  /// Seconds from begin to end, seconds from begin to end on otherwise idle links, seconds of
-  /// waits.
+  /// Times in seconds: `inFlight` is from begin to end, `alone` is from begin to end on otherwise
+  /// idle links, and `exposed` is that of the waits.
   double inFlight = 0, alone = 0, exposed = 0;
 };
 
@@ -38,7 +37,7 @@ struct Simulation {
   std::vector<double> busy;                                   // busy seconds of each level of links
   std::vector<SimulatedCollective> collectives;               // by descending exposed time
 
-  /// Events of rank 0, ordered by their ends. The artifact owns their strings.
+  /// Events of rank 0, sorted by end. The artifact owns the strings in the events.
   std::vector<fsdprt_trace_event> events;
 };
 

@@ -21,7 +21,7 @@ struct Options {
   bool times, bench, widen;
 
   bool emulates() const { return device == "emulate"; }
-  /// Returns true if kernels are compiled but not run.
+  /// Returns true if the options request that kernels are compiled but not run.
   bool onlyCompiles() const { return !emit.empty() || !saveBundle.empty(); }
 };
 

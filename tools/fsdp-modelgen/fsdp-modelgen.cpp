@@ -33,7 +33,7 @@ static OwningOpRef<ModuleOp> generate(MLIRContext &context, const ModelConfig &c
   return module;
 }
 
-/// Prints a summary such as "6.7B llama: 6,738,415,616 parameters in 291 tensors".
+/// Prints a line such as "6.7B llama: 6,738,415,616 parameters in 291 tensors".
 static void report(const ModelConfig &config, ArrayRef<Parameter> parameters) {
   int64_t count = 0;
   for (const Parameter &parameter : parameters)

@@ -9,8 +9,8 @@
 //   fsdp.layout          an arena: its buffers, states and inputs
 //   fsdp.program         commands on slices of the buffers of one layout
 //
-// Commands of a program are numbered from 0 in textual order. The number of a loop directly
-// precedes the numbers of its body.
+// Commands of a program are numbered from 0 in textual order, so the number of a loop is followed
+// by the numbers of the commands in the loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,8 +71,7 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
 
     - (C1) The layout contains only `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`.
     - (C2) `block` and `rank` name buffers of the layout.
-    - (C3) If a buffer or the workspace has an offset, it is within its arena, at a multiple of 64
-      bytes.
+    - (C3) A buffer or workspace with an offset is within its arena, at a multiple of 64 bytes.
     - (C4) No size, offset or count is negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena_bytes,
@@ -103,8 +102,8 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
     A buffer lives from command `first` to command `last` of `program`, both included. A buffer
     without `program` is persistent. `offset` is set when the arena is packed.
 
-    With `host`, the buffer is a range of the host's arena. A launch has either all or none of its
-    buffers in that arena. With the attribute `fsdp.file`, the buffer is a range of the rank's
+    With `host`, the buffer is a range of the host's arena. Of the buffers of a launch, all or none
+    are in the host's arena. With the attribute `fsdp.file`, the buffer is a range of the rank's
     file, which only copies, fills and `fsdp.initialise` access.
 
     Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` are all present or all
@@ -173,7 +172,7 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
                                          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "commands over one arena";
   let description = [{
-    A program is a sequence of commands, which may contain loops. Its collectives run on `mesh`.
+    A program is a sequence of commands and loops of commands. Its collectives run on `mesh`.
 
     Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) the program
     contains only commands.
@@ -197,7 +196,7 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
 class FSDP_Command<string mnemonic, list<Trait> traits = []>
     : FSDP_Op<mnemonic, !listconcat([ParentOneOf<["ProgramOp", "LoopOp"]>,
                                      DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
-  // Every slice of an op satisfies the constraints (S1) to (S3) below.
+  // Every slice of a command satisfies the constraints (S1) to (S3) below.
   string sliceConstraints = [{
     Slices:
 
@@ -255,8 +254,7 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 def FSDP_WaitOp : FSDP_Command<"wait"> {
   let summary = "wait for a collective or a copy on a channel";
   let description = [{
-    After the wait, the target is complete, and the source may be written, because the peers or the
-    copying thread have read it.
+    After the wait, the target of the transfer is complete, and its source may be overwritten.
 
     Constraints: (C1) a collective or a copy with this id, on a channel, precedes the wait in the
     same block.
@@ -292,8 +290,8 @@ def FSDP_FillOp : FSDP_Command<"fill"> {
 def FSDP_InitialiseOp : FSDP_Command<"initialise"> {
   let summary = "write the initial values of a parameter";
   let description = [{
-    Writes the elements of parameter `param` of `unit` that the layout's state with role `role`
-    contains.
+    Writes the initial values of parameter `param` of `unit` to the unit's state with role `role`.
+    On each rank, only the elements of the rank's piece of this state are written.
 
     Constraints: (C1) `unit` names an `fsdp.unit` with that parameter; (C2) the layout has that
     state.

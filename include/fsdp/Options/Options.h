@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines one structure per stage, whose members are the rows of Options.def, and one structure of
-// all stages. The structures are plain data; OptionTable.h finds options by name.
+// Defines one structure of options per stage, and a structure StepOptions of all of them. The
+// members are the rows of Options.def. OptionTable.h has functions that access options by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace mlir::fsdp {
 
 #define MEMBER(type, member, name, init, ...) type member = init;
 
-/// Options of Import, which converts foreign MLIR to the model contract.
+/// Options of Import, which converts MLIR of other tools to the model contract.
 struct ImportOptions {
 #define FSDP_IMPORT_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -37,7 +37,7 @@ struct DifferentiateOptions {
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Update, which adds the update of the state with the gradients.
+/// Options of Update, which adds the optimizer's update of the state.
 struct UpdateOptions {
 #define FSDP_UPDATE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -49,14 +49,14 @@ struct FuseOptions {
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Plan, which converts dispatches to programs over packed arenas.
+/// Options of Plan, which converts dispatches to programs whose buffers are packed into arenas.
 struct PlanOptions {
 #define FSDP_PLAN_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Codegen, which compiles kernels to machine code. Other stages also query the target
-/// (Analysis/TargetInfo.h).
+/// Options of Codegen, which compiles kernels to machine code. Other stages read the properties of
+/// the target through Analysis/TargetInfo.h.
 struct CodegenOptions {
 #define FSDP_CODEGEN_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -64,13 +64,13 @@ struct CodegenOptions {
   bool isForCpu() const { return target == "cpu" || target == "reference"; }
 };
 
-/// Options of Package, which writes plan and code to a file.
+/// Options of Package, which writes the plan and the code to an artifact.
 struct PackageOptions {
 #define FSDP_PACKAGE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Inputs and outputs of fsdp-compile other than the artifact.
+/// Options of fsdp-compile itself: its input, and its outputs other than the artifact.
 struct DriverOptions {
 #define FSDP_DRIVER_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -93,7 +93,7 @@ struct StepOptions {
   PackageOptions package;
   DriverOptions driver;
 
-  /// Origins of the given options, by name.
+  /// Origins of the options that the user set, by name.
   llvm::StringMap<OptionOrigin> origins = {};
 
   OptionOrigin getOrigin(llvm::StringRef name) const {

@@ -10,7 +10,7 @@
 namespace mlir {
 class DialectRegistry;
 namespace fsdp {
-/// Registers the fsdp dialect, every upstream dialect and their extensions.
+/// Registers the fsdp dialect, all dialects of MLIR, and the extensions of dialects.
 void registerDialects(DialectRegistry &registry);
 void registerPasses();
 } // namespace fsdp

@@ -20,7 +20,7 @@ namespace fsdp {
 #include "fsdp/Shard/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the passes of Shard, which convert a model to its sharded forward. The last pass is
+/// Appends the passes of Shard, which convert a model to a sharded forward. The last pass is
 /// fsdp-verify-sharded.
 void buildShardPipeline(OpPassManager &pm, const StepOptions &options);
 

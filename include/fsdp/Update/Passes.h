@@ -20,8 +20,8 @@ namespace fsdp {
 #include "fsdp/Update/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the passes of Update, which add the update of the state with the gradients. The last
-/// pass is fsdp-verify-updated.
+/// Appends the passes of Update, which add the optimizer's update of the state. The last pass is
+/// fsdp-verify-updated.
 void buildUpdatePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace fsdp

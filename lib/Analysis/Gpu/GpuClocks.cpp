@@ -20,9 +20,10 @@ GpuClocks &GpuClocks::operator+=(const GpuClocks &other) {
   return *this;
 }
 
-// By NVIDIA's white papers, a multiprocessor does 1024 (A100) or 2048 (H100) multiply-adds of
-// 16-bit floats per clock, and half as many of tf32. mma.sync on sm_90 reaches 62.9 % of the peak
-// (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture", arXiv 2402.13499).
+// According to NVIDIA's white papers, a multiprocessor executes 1024 (A100) or 2048 (H100)
+// multiply-adds of 16-bit floats per clock, and half as many of tf32. mma.sync on sm_90 reaches
+// 62.9 % of this peak (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
+// Architecture", arXiv 2402.13499).
 const GpuRates &GpuRates::get(llvm::StringRef chip) {
   static const GpuRates sm80{0, 1024, 512}, sm90{2048, 1288, 644};
   return chip == "sm_80" ? sm80 : sm90;

@@ -159,6 +159,18 @@ void CodeBuilder::store(Value value, const Pointer &place, Value mask) {
     LLVM::StoreOp::create(*this, loc, value, address(place), align);
 }
 
+void CodeBuilder::storeStreaming(Value value, const Pointer &place) {
+  value = toMemory(*this, value);
+  auto type = cast<VectorType>(value.getType());
+  unsigned size = elementBytes(type) * type.getNumElements();
+  LLVM::StoreOp::create(*this, loc, value, address(place), size, /*isVolatile=*/false,
+                        /*isNonTemporal=*/true);
+}
+
+void CodeBuilder::storeFence() {
+  LLVM::CallIntrinsicOp::create(*this, loc, getStringAttr("llvm.x86.sse.sfence"), ValueRange{});
+}
+
 void CodeBuilder::prefetch(const Pointer &place, bool forWriting) {
   LLVM::Prefetch::create(*this, loc, address(place), /*rw=*/forWriting, /*hint=*/3, /*cache=*/1);
 }

@@ -269,8 +269,8 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   lo = add(lo, mul(eFloat, constant(0x1.a39ef35793c76p-33)));
   lo = add(lo, add(sLow, sLow));
   Value rest = add(tail, tail);
-  // The line after this addition computes the exact error of the addition, because |hi| >= |rest|.
   Value sum = add(hi, rest);
+  // rest - (sum - hi) is the exact error of this sum, because |hi| >= |rest|.
   lo = add(lo, sub(rest, sub(sum, hi)));
 
   Value zero = constant(0);

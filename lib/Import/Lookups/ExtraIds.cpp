@@ -15,8 +15,8 @@
 //  2. Assume that every element of the argument is the candidate. Accept the candidate if each
 //     cf.assert holds and each lookup out of range has a result that reaches only branches of
 //     selects that are not taken. The index of a lookup, the selects and the asserts must read the
-//     same element of the argument. The conclusion then holds even if only some elements are the
-//     candidate.
+//     same element of the argument. Because they read one element, the candidate is also safe if
+//     only some elements of the argument equal the candidate.
 //  3. Replace the candidate by 0 in lookups of the second form, with a select as in the first form.
 //
 // O(candidates x lookups x size of their indices). The runtime rejects a batch with a value that is

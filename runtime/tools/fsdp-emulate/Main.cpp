@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
   if (message.find("the limit of " + std::to_string(options.launch.stepLimit) +
                    " instructions is reached") != std::string::npos)
     message += "; --step-limit=N raises it";
-  // If a message has a source location, it begins with the location, as messages of compilers do.
+  // A message with a source location begins with the location, like the messages of compilers.
   bool hasPlace = message.find(": error: ") != std::string::npos;
   std::fprintf(stderr, "%s%s\n", hasPlace ? "" : "fsdp-emulate: error: ", message.c_str());
   return status;

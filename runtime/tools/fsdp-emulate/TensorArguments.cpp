@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Parses a text such as "bf16[64,128]:box=64,32:swizzle=128:random". Colons separate the parts of
-// the text: a type with sizes, settings, and a method of filling memory, such as "random".
+// the text: a type with sizes, settings, and a method by which memory is filled, such as "random".
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,8 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
   return result;
 }
 
-/// Parses a list of `count` numbers into `to`. Throws Error if the list has another length.
+/// Parses the `count` numbers of a list to `to`. Throws Error if the list has more or fewer
+/// numbers.
 template <typename T>
 static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
                         const std::string &text) {

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements Options.h by CLI11. The help begins with examples.
-//
-//===----------------------------------------------------------------------===//
 
 #include "ConfigFile.h"
 #include "OptionChecks.h"

@@ -12,8 +12,8 @@
 //      exposed ms  in flight ms   alone ms   runs         bytes  collective
 //           8.112        12.100     12.100      2     1,048,576  all_gather root by Simple
 //
-// "in flight" is the time from begin to end, including delays by other collectives on the links.
-// "alone" is the time without such delays.
+// The column "in flight" is the time from begin to end of the collectives, including delays by
+// other collectives on the links. The column "alone" is the time without such delays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Data from the callbacks of a simulation, which are printed after the summary.
+/// Data from the callbacks of a simulation. The data is printed after the summary.
 struct Found {
   std::vector<std::string> collectives;
   std::vector<std::pair<std::string, double>> busy;

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Models the duration of the steps of a GPU kernel, for the choice of the order of its blocks. A
-// step keeps each unit of its multiprocessor busy for some clocks, and takes at least as long as
-// its busiest unit. No number is fitted to a measured kernel (docs/explanation/gpu-kernels.md).
+// Estimates the duration of the steps of a GPU kernel, for the choice of the order of its blocks. A
+// step keeps each functional unit of a multiprocessor busy for some clocks, and takes at least as
+// long as the busiest unit. No constant is fitted to measured kernels
+// (docs/explanation/gpu-kernels.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// Clocks for which the units of a multiprocessor are busy.
+/// Number of clocks for which each functional unit of a multiprocessor is busy.
 struct GpuClocks {
   double tensor = 0;  ///< tensor cores
   double issue = 0;   ///< schedulers, each of which issues an instruction of a warp per clock
@@ -33,12 +34,12 @@ struct GpuClocks {
   }
 };
 
-/// Work of a multiprocessor per clock.
+/// Work that a multiprocessor can do per clock.
 struct GpuRates {
   double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
-  double lanes = 128;   ///< lanes of issued instructions: 32 for each warp
+  double lanes = 128;   ///< threads for which an instruction is issued: 32 per warp
   double special = 16;  ///< results of special functions
   double shared = 128;  ///< bytes from or to shared memory
   double global = 64;   ///< bytes from or to the L2 cache
@@ -47,11 +48,11 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies, in clocks, that no other work of a step or block hides.
+/// Latencies, in clocks, that the model adds because no other work hides them.
 struct GpuLatencies {
   static constexpr double barrier = 40;    ///< a barrier of all threads of a block
-  static constexpr double global = 1000;   ///< a read of global memory that no other work hides
-  static constexpr double addition = 1500; ///< an addition to global memory that others wait for
+  static constexpr double global = 1000;   ///< a read of global memory
+  static constexpr double addition = 1500; ///< an addition in global memory for which a block waits
 };
 
 } // namespace mlir::fsdp

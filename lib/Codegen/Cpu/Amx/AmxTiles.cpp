@@ -261,16 +261,12 @@ void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
 //===----------------------------------------------------------------------===//
 
 void amx::emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
-                      TypedAttr constant, function_ref<void(Value)> beside) {
+                      TypedAttr constant) {
   TilePlaces places(b, product);
   if (product.emulated)
     return EmulatedTiles(places).run(steps, accumulate, constant);
   TileRegisters registers(places);
   registers.start(accumulate, constant);
-  b.loop(b.constant(0), steps, tileSize, [&](Value step) {
-    if (beside)
-      beside(step);
-    registers.step(step);
-  });
+  b.loop(b.constant(0), steps, tileSize, [&](Value step) { registers.step(step); });
   registers.store();
 }

@@ -33,9 +33,8 @@ struct Product {
 
 /// Emits sums = start + Σ over `steps` of left · right. `start` is the old value of the sums in
 /// memory if `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple of 16.
-/// `beside`, if given, is called with the first step of each 16 steps and emits additional code.
 void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
-                 TypedAttr constant, function_ref<void(Value)> beside = nullptr);
+                 TypedAttr constant);
 
 /// Configures all tile registers as 16 rows of 64 bytes. `place` is a buffer of configBytes bytes.
 void emitConfigure(CodeBuilder &b, const Pointer &place);

@@ -55,26 +55,27 @@ void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs,
 
 /// Emits the product of emitMicroKernel() with AMX tile registers. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
-                    Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
-                    llvm::function_ref<void(Value)> beside);
+                    Pointer tile, Value tileStride, Value accumulate, TypedAttr start);
+
 /// Emits a prefetch of one cache line of the panel of `side` that is packed next; `next` is the
 /// panel's first element. The micro-kernel of row panel `tile` issues the prefetch in the iteration
 /// that begins with step `k`.
 void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
                          Value tile, Value k);
 
-/// Part of the result that one tile computes.
-struct TileRegion {
+/// The part of the result that a strip computes.
+struct Strip {
   Position position;
   Value rows, cols;
 };
-/// Prefetches the elements that the epilogue of a tile reads and writes.
-void emitPrefetchOfTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region);
-/// Loads `source` into a tile with Plan::nr columns per row.
-void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
-                  const TileRegion &region, Pointer tile);
-/// Applies the elementwise ops after the contraction to a tile and stores the results.
-void emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Pointer tile);
+/// Prefetches the elements that the epilogue of a strip accesses. Results of AMX products are not
+/// prefetched.
+void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip);
+/// Loads `source` into sums with Plan::stripCols() columns per row.
+void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,
+                   Pointer sums);
+/// Applies the elementwise ops after the contraction to the sums of a strip and stores the results.
+void emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums);
 
 } // namespace mlir::fsdp::gemm
 

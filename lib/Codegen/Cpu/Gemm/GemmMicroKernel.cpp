@@ -124,8 +124,7 @@ void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointe
 }
 
 void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
-                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
-                          function_ref<void(Value)> beside) {
+                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start) {
   amx::Product product;
   product.rowTiles = plan.mr / tileSize;
   product.colTiles = plan.nr / tileSize;
@@ -138,11 +137,5 @@ void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer
   product.sums = tile;
   product.sumRow = tileStride;
   product.emulated = plan.emulatesTiles;
-  // Calls `beside` as often as the loop of emitMicroKernel() does.
-  auto besideEach = [&](Value step) {
-    for (int64_t i = 0; i < tileSize; i += microUnroll)
-      beside(b.add(step, i));
-  };
-  function_ref<void(Value)> prefetch = besideEach;
-  amx::emitProduct(b, product, steps, accumulate, start, beside ? prefetch : nullptr);
+  amx::emitProduct(b, product, steps, accumulate, start);
 }

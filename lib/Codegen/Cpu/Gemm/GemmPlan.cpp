@@ -20,6 +20,7 @@
 
 #include "GemmPlan.h"
 #include "Codegen/Kernel/Gemm/GemmShared.h"
+#include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -36,9 +37,13 @@ static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Sizes in bytes of a block of lhs and of a panel of rhs for tile registers, whose products read
 /// more bytes per cycle. The panel fits the L1 cache, and the block half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
-/// Size in bytes of the panels of rhs that are packed together for tile registers. Tiles of a row
-/// are finished one after another, so that epilogues access whole cache lines.
+/// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
+/// Values of k of a slab and panels of a strip, for tile registers. The slab of a panel of lhs and
+/// the sums of a strip, each 16 KiB for tiles of 32 x 32 sums, stay in the L1 cache.
+static constexpr int64_t tileSlab = 256, tileStrip = 4;
+/// Minimum size in bytes of a result that is stored past the caches.
+static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
 /// The micro-kernels of a panel of rhs prefetch the next panel if the number of panels of rows is
@@ -194,15 +199,22 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t wholeLimit = tiles ? lhsTileBlockBytes : lhsWholeBytes;
   int64_t lhsLimit = lhsBytes <= wholeLimit ? lhsBytes : std::min(wholeLimit, lhsBlockBytes);
   plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
-  if (tiles)
-    plan.colGroup = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1,
-                                        llvm::divideCeil(plan.n, plan.nr));
-  plan.direct = isDirect(problem, plan);
+  plan.kSlab = plan.kc;
+  if (tiles) {
+    int64_t panels = llvm::divideCeil(plan.n, plan.nr);
+    plan.kSlab = evenBlock(plan.kc, tileSlab, kUnit);
+    // A strip does not cross a border of the innermost digit.
+    plan.strip = plan.cols.size() == 1 ? std::min(tileStrip, panels) : 1;
+    int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
+    plan.colGroup = llvm::alignTo(group, plan.strip);
+  }
+  // With several slabs, sums are loaded and stored several times, which is faster in scratch.
+  plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;
   if (!plan.direct && plan.kBlocks > 1) {
-    plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
-    kept = plan.mc / plan.mr * (plan.nc / plan.nr);
+    plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.stripCols());
+    kept = plan.mc / plan.mr * (plan.nc / plan.stripCols());
   }
   // Divides the larger operand among workers, unless it has too few units. Every worker packs all
   // of the other operand.
@@ -216,16 +228,30 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t lhsPanels = plan.mc / plan.mr + plan.panelsPerVector(plan.mr) - 1;
   plan.rhsOffset = llvm::alignTo(lhsPanels * plan.panelBytes(plan.mr), 64);
   plan.tileOffset = llvm::alignTo(plan.rhsOffset + plan.colGroup * plan.panelBytes(plan.nr), 64);
-  plan.configOffset = llvm::alignTo(plan.tileOffset + kept * plan.mr * plan.nr * accBytes, 64);
+  plan.configOffset =
+      llvm::alignTo(plan.tileOffset + kept * plan.mr * plan.stripCols() * accBytes, 64);
   plan.workerBytes = plan.configOffset + (tiles ? amx::configBytes : 0);
+}
+
+bool gemm::isStreamed(const Problem &problem, const Plan &plan, const StoreStep &store) {
+  const Operand &dest = store.dest;
+  int64_t bytes = getStorageType(dest.access.elementType).getIntOrFloatBitWidth() / 8;
+  auto readsDest = [&](const Operand &operand) {
+    return operand.access.binding == dest.access.binding;
+  };
+  return plan.arithmetic == Arithmetic::Tiles && !plan.direct &&
+         !llvm::any_of(problem.loads, readsDest) && !readsDest(problem.init) &&
+         dest.strides[plan.cols.back()] == 1 &&
+         dest.strides[plan.rows.back()] * bytes % lineBytes == 0 &&
+         plan.m * plan.n * plan.outerCount * bytes >= streamedBytes;
 }
 
 static bool wantsPrefetchOfRhs(const Problem &problem, const Plan &plan) {
   int64_t tiles = plan.mc / plan.mr;
   int64_t colStride = problem.rhs.strides[plan.cols.back()],
           kStride = problem.rhs.strides[plan.kInner];
-  return problem.rhs.access.binding >= 0 && (colStride == 1 || kStride == 1) &&
-         tiles >= minTilesBeside && tiles <= maxTilesBeside &&
+  return plan.arithmetic != Arithmetic::Tiles && problem.rhs.access.binding >= 0 &&
+         (colStride == 1 || kStride == 1) && tiles >= minTilesBeside && tiles <= maxTilesBeside &&
          plan.n * plan.k * plan.stepBytes() / plan.kPerStep() >= rhsInMemoryBytes;
 }
 
@@ -237,6 +263,8 @@ FailureOr<Plan> gemm::makePlan(Problem &problem, const CpuTarget &target) {
   chooseTile(problem, plan, target);
   assignDigits(problem, plan);
   chooseBlocks(problem, plan);
+  plan.streams = llvm::any_of(
+      problem.stores, [&](const StoreStep &store) { return isStreamed(problem, plan, store); });
   plan.prefetchesRhs = wantsPrefetchOfRhs(problem, plan);
   return plan;
 }

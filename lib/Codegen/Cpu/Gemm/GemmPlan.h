@@ -28,6 +28,9 @@ enum class Arithmetic {
 
 using amx::tileSize;
 
+/// Size of a cache line, in bytes.
+inline constexpr int64_t lineBytes = 64;
+
 struct Plan {
   Type accType;  ///< type of the accumulators: f32 or f64
   Type packType; ///< type of values in packed panels: accType, or bf16 if packsPairs()
@@ -50,9 +53,14 @@ struct Plan {
   // whose partial sums are kept in scratch.
   int64_t mc = 0, nc = 0, kc = 0, kBlocks = 1;
   int64_t colGroup = 1; ///< panels of rhs that are packed before the rows are traversed
+  int64_t strip = 1;    ///< panels of columns whose results are finished together, row by row
+  int64_t kSlab = 0;    ///< values of k per micro-kernel, at most kc
 
   /// True if partial sums and results are stored directly in the result's buffer.
   bool direct = false;
+
+  /// True if a result is stored past the caches (isStreamed()).
+  bool streams = false;
 
   /// True if micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
@@ -65,6 +73,8 @@ struct Plan {
   int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
   int64_t configOffset = 0; ///< offset of the tile registers' configuration
 
+  /// Returns the number of columns of a strip.
+  int64_t stripCols() const { return strip * nr; }
   int64_t extent() const { return outerCount * unitsPerOuter; }
   /// Returns the number of steps of the micro-kernel for `k` values of k.
   int64_t kSteps(int64_t k) const;
@@ -88,6 +98,11 @@ struct Plan {
   }
   int64_t panelBytes(int64_t width) const { return panelSize(width) * stepBytes(); }
 };
+
+/// Returns true if the epilogue stores a result with streaming stores, which do not read the lines
+/// of the result from memory first. Such a result is larger than the L2 cache of a core, its rows
+/// begin at cache lines if it does, and the kernel does not read its buffer.
+bool isStreamed(const Problem &problem, const Plan &plan, const StoreStep &store);
 
 /// Chooses the side of the product that becomes the columns (contiguous in the result if possible),
 /// and plans the blocks. Fails if an element type is unsupported.

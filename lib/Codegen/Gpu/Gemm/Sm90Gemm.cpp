@@ -268,8 +268,8 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   Value place = b.add(b.mul(row, panelBytes), b.mul(swizzled, 16));
   for (int64_t from = 0; from < config.blockCols; from += panel) {
     Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
-    // With an odd number of panels, the last panel of the previous tile is in the same buffer, so
-    // that no store may be pending.
+    // If the number of panels is odd, the first panel of a tile uses the buffer of the last panel
+    // of the previous tile, so wait for all stores; otherwise wait for all but one.
     int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
     b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
     b.syncNamed(barrier, groupThreads);

@@ -75,6 +75,8 @@ struct Problem {
   /// Maps the result of a view op to the tensor that it views.
   DenseMap<Value, Value> viewOf;
 
+  /// Returns true if the accumulation starts at a constant instead of a tensor.
+  bool startsAtConstant() const { return init.access.binding < 0 && init.access.maps.empty(); }
   Value root() const { return linalg::ContractOp(contract)->getResult(0); }
   Value key(Value v) const {
     auto it = viewOf.find(v);
