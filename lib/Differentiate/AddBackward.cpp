@@ -31,6 +31,7 @@
 
 #include "Adjoints.h"
 #include "ForwardPart.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Reshape.h"
 #include "fsdp/IR/StepBlock.h"
@@ -117,13 +118,24 @@ LogicalResult Backward::checkUnits() {
     if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(),
                                                              FSDPDialect::unitAttr);
         name && !lookUpUnit(name))
-      return func.emitError("expected the unit of argument ")
-             << argument.getArgNumber() << ", " << name << ", to be an 'fsdp.unit'";
+      return func.emitError("expected ")
+             << name << ", the '" << FSDPDialect::unitAttr << "' of argument "
+             << argument.getArgNumber() << ", to name an 'fsdp.unit' op, found "
+             << describeSymbol(name, SymbolTable::lookupNearestSymbolFrom(func, name));
   for (auto op : block.getOps<UnshardOp>()) {
     auto shard = dyn_cast<BlockArgument>(op.getShard());
-    if (!shard || func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) != op.getUnitAttr())
-      return op.emitError("expected the shard to be an argument of the function with {fsdp.unit = ")
-             << op.getUnitAttr() << "}: its gradient is returned for that argument";
+    Attribute unit =
+        shard ? func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) : Attribute();
+    if (unit == op.getUnitAttr())
+      continue;
+    InFlightDiagnostic diag =
+        op.emitError("expected the shard to be a function argument that has '")
+        << FSDPDialect::unitAttr << " = " << op.getUnitAttr()
+        << "', because the gradient of the shard is returned for that "
+           "argument; found ";
+    if (unit)
+      return diag << "an argument with '" << FSDPDialect::unitAttr << " = " << unit << "'";
+    return diag << (shard ? "an argument without it" : describeValue(op.getShard()));
   }
   return success();
 }
@@ -444,7 +456,7 @@ void AddBackwardPass::runOnOperation() {
     }
   }
   if (!(gradPredivide >= 0x1p-100 && gradPredivide <= 0x1p100)) {
-    getOperation().emitError("grad-predivide: expected a number above 0, found ")
+    getOperation().emitError("grad-predivide: expected a number in [2^-100, 2^100], found ")
         << gradPredivide.getValue();
     return signalPassFailure();
   }

@@ -195,8 +195,8 @@ static std::optional<double> getConstant(Value v) {
 static Rule rule(math::PowFOp op, Site s, unsigned i) {
   if (i == 1) {
     op.emitError(
-        "no gradient for the exponent of 'math.powf': it is defined for a positive base only; "
-        "write exp(e * log(x)) where the base is known to be positive");
+        "no gradient for the exponent of 'math.powf': that gradient exists only for a positive "
+        "base; if the base x is positive, write exp(e * log(x)) for the exponent e");
     return failure();
   }
   std::optional<double> e = getConstant(op.getRhs());
@@ -278,8 +278,8 @@ LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
     if (isa<arith::BitcastOp>(op) && fromBits && isFloat(op->getResult(0)))
       return op->emitError("no gradient for '")
              << op->getName() << "' of bits that come from a float; write it with ops on floats "
-             << "(arith.negf, math.absf, math.copysign), or mark the parameters it depends on "
-             << "'fsdp.frozen'";
+             << "(arith.negf, math.absf, math.copysign), or add 'fsdp.frozen' to the parameters on "
+             << "which it depends";
     if ((fromFloat || fromBits) && !isa<arith::CmpIOp>(op))
       for (Value result : op->getResults())
         if (!isFloat(result))
@@ -323,8 +323,7 @@ LogicalResult ScalarAdjoint::reverse(Operation *op, Value g) {
       return op->emitError("no derivative rule for '")
              << op->getName()
              << "'; rewrite it with ops of the model contract (docs/explanation/pipeline.md), or "
-                "mark the "
-             << "parameters it depends on 'fsdp.frozen'";
+             << "add 'fsdp.frozen' to the parameters on which it depends";
     if (failed(*contribution))
       return failure();
     if (**contribution)

@@ -107,7 +107,7 @@ static LogicalResult differentiate(tensor::PadOp op, Value g, Cotangents &c) {
     if (c.isActive(v)) {
       InFlightDiagnostic diag =
           op.emitError("no gradient for the padding value of 'tensor.pad'; pad with a constant, "
-                       "or insert into a tensor.splat of the value");
+                       "or insert the source into a tensor.splat of the padding value");
       diag.attachNote(v.getLoc()) << "the padding depends on a parameter here";
       return diag;
     }

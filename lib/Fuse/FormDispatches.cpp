@@ -85,7 +85,7 @@ LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
       continue;
     }
     if (!isa<RankedTensorType>(v.getType()))
-      return op->emitError("reads a value of type ")
+      return op->emitOpError("reads a value of type ")
              << v.getType()
              << " that no kernel can compute; compute it from tensors of static shape";
     operands.insert(v);

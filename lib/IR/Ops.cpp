@@ -77,7 +77,7 @@ static ParseResult parseRegions(OpAsmParser &parser,
         *llvm::find_if(regions, [&](auto known) { return known.first == name; })->second;
     if (!region.empty())
       return parser.emitError(loc)
-             << "second region '" << name << "', expected at most one; merge the two";
+             << "has a second region '" << name << "'; expected at most one; merge the two";
     SmallVector<OpAsmParser::Argument> arguments;
     if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
         parser.parseRegion(region, arguments, /*enableNameShadowing=*/true))

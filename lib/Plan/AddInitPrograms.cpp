@@ -39,8 +39,9 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
       prefix.consume_back(mainLayout);
       std::string name = (prefix + "init").str();
       if (Operation *other = symbols.lookup(name)) {
-        other->emitError("takes the name @")
-            << name << ", which is reserved for the program that initialises the state";
+        other->emitError("symbol @")
+            << name << " is reserved for the program that initialises the state; rename this '"
+            << other->getName() << "'";
         return signalPassFailure();
       }
       addProgram(layout, name, symbols);

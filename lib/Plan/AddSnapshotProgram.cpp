@@ -40,8 +40,9 @@ class AddSnapshotProgramPass
     if (!layout || layout.getOps<StateSlotOp>().empty())
       return;
     if (Operation *other = symbols.lookup("snapshot")) {
-      other->emitError("takes the name @snapshot, which is reserved for the program that copies "
-                       "the state");
+      other->emitError("symbol @snapshot is reserved for the program that copies the state; rename "
+                       "this '")
+          << other->getName() << "'";
       return signalPassFailure();
     }
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());

@@ -86,8 +86,9 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     if (functions.empty())
       return success();
     if (Operation *other = SymbolTable::lookupSymbolIn(getOperation(), name))
-      return other->emitError("takes the name @")
-             << name << ", which is reserved for the arena of the programs";
+      return other->emitError("symbol @")
+             << name << " is reserved for the arena of the programs; rename this '"
+             << other->getName() << "'";
     LayoutBuilder layout(getOperation(), name);
     FunctionPlan::Counts counts;
     for (func::FuncOp function : functions) {

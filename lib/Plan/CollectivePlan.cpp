@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionPlan.h"
+#include "fsdp/IR/DiagnosticText.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -243,6 +244,24 @@ LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
   return success();
 }
 
+/// Describes the first operand that is not the result in order of an 'fsdp.unshard' of the unit.
+static std::string describeOperands(ShardOp op) {
+  if (op.getParams().empty())
+    return "no operands";
+  auto first = op.getParams()[0].getDefiningOp<UnshardOp>();
+  for (auto [index, value] : llvm::enumerate(op.getParams())) {
+    std::string position = (" as operand " + Twine(index)).str();
+    Operation *def = value.getDefiningOp();
+    if (!def || def != first.getOperation())
+      return describeValue(value) + position;
+    if (first.getUnit() != op.getUnit())
+      return ("a result of an 'fsdp.unshard' of @" + first.getUnit() + position).str();
+    if (unsigned result = cast<OpResult>(value).getResultNumber(); result != index)
+      return ("result " + Twine(result) + " of the 'fsdp.unshard'" + position).str();
+  }
+  return (Twine(op.getParams().size()) + " of " + Twine(first.getNumResults()) + " results").str();
+}
+
 LogicalResult FunctionPlan::planShard(ShardOp op) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
   Type element = getTensorType(op.getShard()).getElementType();
@@ -254,8 +273,9 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
       op.getParams().empty() ? UnshardOp() : op.getParams()[0].getDefiningOp<UnshardOp>();
   if (!unshard || unshard.getUnit() != op.getUnit() ||
       ValueRange(unshard.getParams()) != ValueRange(op.getParams()))
-    return op.emitOpError(
-        "expected the results of one 'fsdp.unshard' of the unit as operands, in order");
+    return op.emitOpError("expected the results of one 'fsdp.unshard' of the unit as operands, in "
+                          "order, found ")
+           << describeOperands(op);
   // Extend the place of parameter 0 to that of the whole flat buffer.
   Place whole = getPlace(op.getParams()[0]);
   whole.offset -= unit.getParam(0).getOffset() * width;

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionPlan.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/Memory.h"
 
 using namespace mlir;
@@ -29,8 +30,9 @@ LogicalResult FunctionPlan::run() {
   auto name = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
   Operation *other = SymbolTable::lookupSymbolIn(function->getParentOp(), name);
   if (other && other != function)
-    return other->emitError("takes the name @")
-           << name.getValue() << ", which the program of @" << function.getName() << " needs";
+    return other->emitError("symbol @")
+           << name.getValue() << " is reserved for the program of @" << function.getName()
+           << "; rename this '" << other->getName() << "'";
   program = ProgramOp::create(builder, function.getLoc(), name,
                               FlatSymbolRefAttr::get(layout.getLayout().getSymNameAttr()), mesh);
   builder.createBlock(&program.getBody());
@@ -234,14 +236,22 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
 
 LogicalResult FunctionPlan::planReturn(func::ReturnOp op) {
   SmallVector<std::pair<Value, Place>> moves;
-  llvm::SmallDenseSet<int64_t> seen;
+  DenseMap<int64_t, size_t> seen; // the result that updates each argument
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
     auto updates = function.getResultAttrOfType<IntegerAttr>(index, FSDPDialect::updatesAttr);
-    if (!updates || updates.getInt() < 0 || updates.getInt() >= function.getNumArguments() ||
-        !seen.insert(updates.getInt()).second)
-      return op.emitOpError("result ")
-             << index << " of @" << function.getName() << ": expected '" << FSDPDialect::updatesAttr
-             << "' to name an argument that no other result updates";
+    bool exists = updates && updates.getInt() >= 0 && updates.getInt() < function.getNumArguments();
+    if (!exists || !seen.try_emplace(updates.getInt(), index).second) {
+      InFlightDiagnostic diag = op.emitOpError("result ");
+      diag << index << " of @" << function.getName() << ": expected '" << FSDPDialect::updatesAttr
+           << "' to name an argument that no other result updates, found ";
+      if (!updates)
+        return diag << "no '" << FSDPDialect::updatesAttr << "'";
+      diag << updates.getInt();
+      if (exists)
+        return diag << ", which result " << seen.lookup(updates.getInt()) << " updates too";
+      return diag << ", but the function has "
+                  << describeCount(function.getNumArguments(), "argument", "arguments");
+    }
     BlockArgument home = function.getArgument(updates.getInt());
     if (home.getType() != value.getType())
       return op.emitOpError("result ")

@@ -11,6 +11,7 @@
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir::fsdp {
 
@@ -68,6 +69,11 @@ public:
 private:
   Place addPersistent(StringRef symbol, const Twine &label, Category category,
                       RankedTensorType type, Location loc);
+  FailureOr<Place> findArgument(func::FuncOp function, unsigned index);
+  /// Reports that two programs have a state or input of one name with different types. `buffer` is
+  /// the buffer of the first program, `found` its type and `other` its location.
+  InFlightDiagnostic emitClash(func::FuncOp function, unsigned index, Type found, StringRef buffer,
+                               Location other);
   FailureOr<Place> getState(func::FuncOp function, unsigned index);
   FailureOr<Place> getInput(func::FuncOp function, unsigned index);
   Place getControl(FlatSymbolRefAttr name, StringRef symbol, StringRef label,
@@ -75,6 +81,8 @@ private:
 
   LayoutOp layout;
   OpBuilder builder;
+  /// Maps the buffer of an argument to the name of the first function that has the argument.
+  llvm::StringMap<std::string> firstUsers;
   unsigned numStates = 0, numInputs = 0;
 };
 

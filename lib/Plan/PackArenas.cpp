@@ -130,7 +130,7 @@ class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
       }
       ArenaSize arena = pack(device, enough);
       if (arena.bytes == 0) {
-        layout.emitError("has no bytes; expected at least one state or input");
+        layout.emitOpError("has no bytes; expected at least one state or input");
         return signalPassFailure();
       }
       layout.setArenaBytes(arena.bytes);

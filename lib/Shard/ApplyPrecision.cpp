@@ -157,8 +157,13 @@ void ApplyPrecisionPass::runOnOperation() {
   if (failed(param) || failed(output))
     return signalPassFailure();
   if (*output && !output->isF32() && *output != *param) {
-    mlir::emitError(getOperation().getLoc()) << "output-dtype: expected f32 or the param-dtype"
-                                             << ", found '" << outputDtype << "'";
+    InFlightDiagnostic diag = mlir::emitError(getOperation().getLoc())
+                              << "output-dtype: expected f32";
+    if (*param)
+      diag << " or the param-dtype ('" << paramDtype << "')";
+    else
+      diag << ", because no param-dtype is given";
+    diag << ", found '" << outputDtype << "'";
     return signalPassFailure();
   }
   if (*output)

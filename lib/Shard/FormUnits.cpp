@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Sizes.h"
@@ -136,8 +137,8 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
       continue;
     if (loss) {
       InFlightDiagnostic diag =
-          mlir::emitError(func.getLoc(), "expected one public function, the loss, found '@")
-          << func.getSymName() << "' beside it";
+          mlir::emitError(func.getLoc(), "expected one public function (the loss), found '@")
+          << loss.getSymName() << "' and '@" << func.getSymName() << "'";
       diag.attachNote(loss.getLoc()) << "'@" << loss.getSymName() << "' is here";
       return diag;
     }
@@ -146,9 +147,11 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   if (!loss)
     return mlir::emitError(
         module.getLoc(),
-        "expected one public function, the loss, found none; run the Import stage first");
+        "expected one public function (the loss), found none; run the Import stage first");
   if (!loss.getBody().hasOneBlock())
-    return mlir::emitError(loss.getLoc(), "expected a body of one block");
+    return mlir::emitError(loss.getLoc(), "expected @")
+           << loss.getSymName() << " to have a body of one block, found "
+           << describeBody(loss.getBody());
   loss.setSymName("loss");
   return loss;
 }
@@ -239,9 +242,9 @@ LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
   if (!llvm::all_of(parameters, [](const Parameter &p) { return p.frozen; }))
     return success();
   return mlir::emitError(loss.getLoc())
-         << "all " << parameters.size()
-         << " parameters are frozen: there is nothing to train; remove some from freeze, the "
-            "sidecar or 'fsdp.frozen'";
+         << "no parameter can be trained: all parameters (" << parameters.size()
+         << ") are frozen or integers; remove parameters from --freeze or from the sidecar's list, "
+            "or remove the attribute 'fsdp.frozen'";
 }
 
 LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {

@@ -65,10 +65,16 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
     ++found;
     RankedTensorType stored = declared.lookup(name);
     auto type = dyn_cast<RankedTensorType>(arg.getType());
-    if (!stored || !type || stored.getShape() != type.getShape())
-      return mlir::emitError(arg.getLoc())
-             << "expected parameter " << name << " of type " << arg.getType()
-             << " in one unit; run fsdp-form-units on this module first";
+    if (!stored || !type || stored.getShape() != type.getShape()) {
+      InFlightDiagnostic diag = mlir::emitError(arg.getLoc());
+      diag << "expected a unit that declares parameter " << name << " with type " << arg.getType()
+           << ", found ";
+      if (stored)
+        diag << "type " << stored;
+      else
+        diag << "none";
+      return diag << "; run fsdp-form-units on this module first";
+    }
   }
   if (found == 0)
     return mlir::emitError(func.getLoc(), "expected arguments with '")
@@ -164,8 +170,12 @@ void InsertUnshardPass::runOnOperation() {
   auto loss = module.lookupSymbol<func::FuncOp>("loss");
   mesh = module.lookupSymbol<MeshOp>("mesh");
   if (!loss || !mesh || !module.lookupSymbol<MeshOp>("solo") || units.empty())
-    return fail("expected a function '@loss', the meshes '@mesh' and '@solo' "
-                "and units; run fsdp-form-units first");
+    return fail("expected a function '@loss', the meshes '@mesh' and '@solo' and units, found no " +
+                Twine(!loss           ? "function '@loss'"
+                      : !mesh         ? "mesh '@mesh'"
+                      : units.empty() ? "unit"
+                                      : "mesh '@solo'") +
+                "; run fsdp-form-units first");
   if (module.lookupSymbol("reference"))
     return fail("expected no symbol '@reference' yet");
   if (gradAccum < 1 || gradAccum > 1 << 20)

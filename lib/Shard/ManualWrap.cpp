@@ -78,8 +78,8 @@ LogicalResult WrapFile::readEntry(const JsonValue &value) {
     for (const JsonMember &member : value.members)
       if (member.name != "unit" && member.name != "params")
         return emitError(at(member.line, member.column))
-               << "wrap: expected \"unit\" and \"params\", found \"" << shortText(member.name)
-               << "\"";
+               << "wrap: unknown key \"" << shortText(member.name)
+               << "\"; expected \"unit\" and \"params\"";
     const JsonMember *unit = value.find("unit"), *params = value.find("params");
     if (!unit || !params)
       return fail(value) << "expected both \"unit\" and \"params\", as in {\"unit\": \"ends\", "
@@ -134,9 +134,9 @@ LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const En
         if (pattern.match(param.name).empty())
           continue;
         InFlightDiagnostic diag = emitError(entry.loc)
-                                  << "wrap: unit without parameters: every parameter that '"
-                                  << pattern.getText() << "' matches is in another unit, such as '"
-                                  << param.name << "'";
+                                  << "wrap: no parameter is left for this unit: every parameter "
+                                  << "that '" << pattern.getText() << "' matches, such as '"
+                                  << param.name << "', is in another unit";
         if (owner)
           diag.attachNote(owner->loc) << "it is in the unit of this entry, the first that matches; "
                                          "put the narrower pattern "

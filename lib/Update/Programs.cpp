@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Programs.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/StepBlock.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -39,7 +40,10 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp me
       continue;
     auto unit = symbols.lookup<UnitOp>(name.getValue());
     if (!unit)
-      return mlir::emitError(arg.getLoc()) << "expected " << name << " to be an 'fsdp.unit'";
+      return mlir::emitError(arg.getLoc())
+             << "expected " << name << ", the '" << FSDPDialect::unitAttr << "' of argument "
+             << arg.getArgNumber() << ", to name an 'fsdp.unit' op, found "
+             << describeSymbol(name, symbols.lookup(name.getValue()));
     int64_t size =
         program.isSharded() ? unit.getPieceSize(unit.getParameterAxes(), mesh) : unit.getFlatSize();
     auto type = RankedTensorType::get({size}, unit.getDtype());
@@ -126,7 +130,9 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
     return mlir::emitError(func.getLoc(), "expected program 'step', 'eval' or 'reference', found ")
            << name;
   if (!func.getBody().hasOneBlock())
-    return mlir::emitError(func.getLoc(), "expected a body of one block");
+    return mlir::emitError(func.getLoc(), "expected @")
+           << func.getSymName() << " to have a body of one block, found "
+           << describeBody(func.getBody());
   Program program{func, *kind, {}, {}};
   if (failed(readUnits(program, symbols, mesh)) || failed(readLookups(program)) ||
       (*kind != ProgramKind::Eval && failed(readRows(program))) ||
@@ -191,17 +197,26 @@ Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value, MeshO
 /// Returns the mesh of the step; fails with an error unless there is exactly one step.
 static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
   MeshOp found;
+  func::FuncOp first;
   for (auto func : module.getOps<func::FuncOp>()) {
     auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
     if (!name || parseKind(name) != ProgramKind::Step)
       continue;
-    if (found)
-      return mlir::emitError(func.getLoc(), "expected one program 'step', found another");
+    if (first) {
+      InFlightDiagnostic diag =
+          mlir::emitError(func.getLoc(), "expected one program 'step', found a second one, @")
+          << func.getSymName();
+      diag.attachNote(first.getLoc()) << "the first one is @" << first.getSymName();
+      return diag;
+    }
+    first = func;
     auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
     found = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
     if (!found)
       return mlir::emitError(func.getLoc(), "expected attribute '")
-             << FSDPDialect::meshAttr << "' to name an op 'fsdp.mesh'";
+             << FSDPDialect::meshAttr << "' to name an op 'fsdp.mesh', found "
+             << (mesh ? describeSymbol(mesh, symbols.lookup(mesh.getValue()))
+                      : std::string("no attribute"));
   }
   if (!found)
     return mlir::emitError(module.getLoc(), "expected a function of program 'step'; run Shard "

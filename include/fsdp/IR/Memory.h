@@ -25,6 +25,9 @@ inline constexpr StringLiteral offloadAttr = "fsdp.offload";
 /// packed layout: the size of that file in bytes.
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
 
+/// Alignment in bytes of buffers, and of the slices to which a launch binds arguments.
+inline constexpr int64_t arenaAlignment = 64;
+
 enum class Memory { device, host, file };
 
 inline Memory getMemory(BufferOp buffer) {

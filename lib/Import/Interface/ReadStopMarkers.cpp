@@ -98,7 +98,7 @@ LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
                             << stopGradientAttr
                             << "' on a 'linalg.generic' that yields its one input, found it on "
                             << (isa<linalg::GenericOp>(op)
-                                    ? std::string("another 'linalg.generic'")
+                                    ? std::string("a 'linalg.generic' that yields something else")
                                     : ("'" + op->getName().getStringRef() + "'").str());
   diag.attachNote() << "a transformation has moved or merged the marker; export a call of '@"
                     << stopGradientAttr << "', which transformations keep";
@@ -113,7 +113,7 @@ LogicalResult ReadStopMarkersPass::replace(Operation *op) {
       inputs == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
   if (!type || op->getNumResults() != 1 || op->getResult(0).getType() != type) {
     InFlightDiagnostic diag = op->emitError("a stop-gradient marker takes one ranked tensor and "
-                                            "returns its type, found ");
+                                            "returns a tensor of its type, found ");
     diag << op->getOperandTypes() << " -> " << op->getResultTypes();
     return diag;
   }

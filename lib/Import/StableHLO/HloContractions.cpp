@@ -77,8 +77,9 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
   if (op->getNumOperands() != 2 || (!dict && op->hasAttr("dot_dimension_numbers")))
     return op->emitError("expected two operands and 'dot_dimension_numbers'");
   if (op->hasAttr("algorithm"))
-    return op->emitError("prescribes an 'algorithm', which is not supported; remove "
-                         "DotAlgorithm from the model");
+    return op->emitError("'") << op->getName()
+                              << "' with the attribute 'algorithm' is not supported; remove "
+                                 "DotAlgorithm from the model";
   auto get = [&](StringRef name) {
     return dict ? getInts(op, name, {}, dict) : SmallVector<int64_t>();
   };
@@ -187,11 +188,13 @@ static FailureOr<Convolution> readConvolution(Operation *op) {
   SmallVector<int64_t> inputDilation = getInts(op, "lhs_dilation", ones);
   SmallVector<int64_t> groups = getInts(op, "feature_group_count", {1});
   if (getInts(op, "batch_group_count", {1}) != ArrayRef<int64_t>{1})
-    return op->emitError("has groups of samples ('batch_group_count'), which are not supported; "
-                         "write a convolution for each group");
+    return op->emitError("'") << op->getName()
+                              << "' with 'batch_group_count' above 1 is not supported; write a "
+                                 "convolution for each group";
   if (inputDilation != ones)
-    return op->emitError("has a dilated input (a transposed convolution), which is not supported; "
-                         "write it as an upsampling and a convolution");
+    return op->emitError("'") << op->getName()
+                              << "' with a dilated input (a transposed convolution) is not "
+                                 "supported; write it as an upsampling and a convolution";
   if (failed(checkCount(op, "window_strides", c.strides.size(), count)) ||
       failed(checkCount(op, "rhs_dilation", c.dilation.size(), count)) ||
       failed(checkCount(op, "window_reversal", c.reversal.size(), count)) ||
@@ -397,7 +400,9 @@ HloResult fsdp::lowerReduceWindow(OpBuilder &b, Operation *op) {
                        dilation = getInts(op, "window_dilations", ones),
                        padding = getInts(op, "padding", SmallVector<int64_t>(2 * rank, 0));
   if (getInts(op, "base_dilations", ones) != ones)
-    return op->emitError("has 'base_dilations', which are not supported");
+    return op->emitError("'") << op->getName()
+                              << "' with 'base_dilations' above 1 is not supported; write it as an "
+                              << "upsampling and a pooling";
   if (failed(checkCount(op, "window_dimensions", sizes.size(), rank)) ||
       failed(checkCount(op, "window_strides", strides.size(), rank)) ||
       failed(checkCount(op, "window_dilations", dilation.size(), rank)) ||

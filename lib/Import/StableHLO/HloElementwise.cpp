@@ -223,8 +223,8 @@ FailureOr<Value> Elementwise::lowerCompare() {
   StringRef direction = getWord(op, "comparison_direction"), how = getWord(op, "compare_type");
   if (how == "TOTALORDER" || how == "UNSIGNED")
     if (!element(x()).isInteger(1))
-      return op->emitError("compares by ") << how << ", which is not supported; expected FLOAT or "
-                                           << "SIGNED";
+      return op->emitError("'") << op->getName() << "' with the 'compare_type' " << how
+                                << " is not supported; expected FLOAT or SIGNED";
   bool isTruth = element(x()).isInteger(1);
   using F = arith::CmpFPredicate;
   using I = arith::CmpIPredicate;

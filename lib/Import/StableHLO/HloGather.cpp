@@ -232,8 +232,9 @@ HloResult fsdp::lowerDynamicUpdateSlice(OpBuilder &b, Operation *op) {
     if (limit < 0)
       return op->emitError("expected an update within the operand, found ") << part;
     if (!start && limit > 0)
-      return op->emitError("writes at a computed place, which is not supported; use jnp.where with "
-                           "a comparison of positions");
+      return op->emitError("'")
+             << op->getName()
+             << "' at a computed index is not supported; select with jnp.where on the positions";
     offsets.push_back(std::clamp<int64_t>(start.value_or(0), 0, limit));
   }
   return insert(b, op, x, update, offsets);
@@ -263,8 +264,9 @@ HloResult fsdp::lowerScatter(OpBuilder &b, Operation *op) {
                      window.size() == static_cast<size_t>(part.getRank()) &&
                      getInts(op, "input_batching_dims", {}, dict).empty();
   if (!isOneWindow || !replaces(op) || !matchPattern(op->getOperand(1), m_Constant(&places)))
-    return op->emitError("writes at computed places or adds to them, which is not supported; write "
-                         "the update with jnp.where or a product with jax.nn.one_hot");
+    return op->emitError("'") << op->getName()
+                              << "' that adds or has computed indices is not supported; write the "
+                                 "update with jnp.where or a product with jax.nn.one_hot";
   if (failed(checkDims(op, "scatter_dims_to_operand_dims", map, whole.getRank())) ||
       failed(checkDims(op, "inserted_window_dims", inserted, whole.getRank())) ||
       failed(

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StableHLO/HloOps.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -57,8 +58,8 @@ StringRef fsdp::getWord(Operation *op, StringRef name) {
 LogicalResult fsdp::checkDims(Operation *op, StringRef name, ArrayRef<int64_t> dims, int64_t rank) {
   for (auto [i, dim] : llvm::enumerate(dims))
     if (dim < 0 || dim >= rank || llvm::is_contained(dims.take_front(i), dim))
-      return op->emitError("expected different dimensions in [0, ")
-             << rank << ") in '" << name << "', found [" << dims << "]";
+      return op->emitError("expected '") << name << "' to be distinct dimensions in [0, " << rank
+                                         << "), found [" << dims << "]";
   return success();
 }
 
@@ -106,11 +107,28 @@ Value fsdp::buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
   return generic.getResult(0);
 }
 
+/// Describes the regions of an op whose body is not one block with the expected arguments.
+static std::string describeRegions(Operation *op) {
+  if (op->getNumRegions() != 1)
+    return op->getNumRegions() ? describeCount(op->getNumRegions(), "region", "regions")
+                               : "no region";
+  Region &region = op->getRegion(0);
+  if (!region.hasOneBlock())
+    return describeCount(region.getBlocks().size(), "block", "blocks");
+  return describeCount(region.getNumArguments(), "argument", "arguments");
+}
+
+static LogicalResult refuseInner(Operation *op, Operation &inner) {
+  return inner.emitError("'") << inner.getName() << "' is not supported in the region of '"
+                              << op->getName() << "', which combines scalars";
+}
+
 HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
   Region *region = op->getNumRegions() == 1 ? &op->getRegion(0) : nullptr;
   if (!region || !region->hasOneBlock() || region->getNumArguments() != arguments.size())
     return op->emitError("expected one region of one block with ")
-           << arguments.size() << " arguments";
+           << describeCount(arguments.size(), "argument", "arguments") << ", found "
+           << describeRegions(op);
   IRMapping map;
   for (auto [argument, value] : llvm::zip(region->getArguments(), arguments)) {
     if (argument.getType() != RankedTensorType::get({}, value.getType()))
@@ -137,15 +155,13 @@ HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
       continue;
     }
     if (inner.getNumResults() != 1 || !isa<RankedTensorType>(inner.getResult(0).getType()))
-      return inner.emitError("is not supported in the region of '")
-             << op->getName() << "', which combines scalars";
+      return refuseInner(op, inner);
     FailureOr<Value> value =
         lowerElementwise(b, &inner, operands, tensorOf(inner.getResult(0)).getElementType());
     if (failed(value))
       return failure();
     if (!*value)
-      return inner.emitError("is not supported in the region of '")
-             << op->getName() << "', which combines scalars";
+      return refuseInner(op, inner);
     map.map(inner.getResult(0), *value);
   }
   return op->emitError("expected a region that ends in 'stablehlo.return'");

@@ -21,6 +21,7 @@
 
 #include "Interface/Advice.h"
 #include "StableHLO/HloDialects.h"
+#include "fsdp/IR/DiagnosticText.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -163,8 +164,8 @@ static ParseResult parseTypes(OpAsmParser &parser, StringRef op, size_t count,
       operands.assign(count, operands.front());
   }
   if (operands.size() != count)
-    return parser.emitError(at) << "expected one type per operand (" << count << "), found "
-                                << operands.size();
+    return parser.emitError(at) << "expected " << describeCount(count, "type", "types")
+                                << ", one per operand, found " << operands.size();
   return success();
 }
 
@@ -309,7 +310,7 @@ ParseResult fsdp::parseHloOp(OpAsmParser &parser, OperationState &state) {
     return parseCall(parser, op, state);
   if (llvm::is_contained({"while", "case", "if"}, op))
     return parser.emitError(parser.getNameLoc())
-           << "'" << name << "' is control flow, which is not compiled; " << adviceForOp(name);
+           << "is control flow, which is not compiled; " << adviceForOp(name);
   Items items;
   bool bracket = succeeded(parser.parseOptionalLParen());
   if (parseItems(parser, op, items, state.attributes) || (bracket && parser.parseRParen()) ||
@@ -322,7 +323,7 @@ ParseResult fsdp::parseHloOp(OpAsmParser &parser, OperationState &state) {
       state.attributes.set("compare_type", b.getStringAttr(items.words[1]));
   } else if (!items.words.empty()) {
     return parser.emitError(parser.getNameLoc())
-           << "'" << name << "' has the word '" << items.words[0]
+           << "has the word '" << items.words[0]
            << "', which this reader does not know; print the module in generic form";
   }
   return success();
