@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An adjoint cannot read the intermediate values of the accumulator `out` of a reduction. The
-// yielded value is therefore split into terms without `out`, at which the reverse sweep begins.
+// yielded value is therefore split into terms that do not depend on `out`. The reverse sweep begins
+// at these terms.
 //
 //   yield addf(x, subf(out, mulf(x, x)))    Sum:  + x, - x·x
 //   yield maximumf(x, out)                  Extreme: x
@@ -63,8 +64,8 @@ bool Classifier::combines(Operation *def) {
                    : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
 }
 
-/// Splits v = out ± t1 ± t2 ..., or the analogous maximum or minimum, into its terms. Returns false
-/// if `v` has another form.
+/// Splits `v` into terms t1, t2, ... so that v = out ± t1 ± t2 ..., or so that `v` is the maximum
+/// or minimum of `out` and the terms. Returns false if `v` does not have such a form.
 bool Classifier::collectTerms(Value v, bool negated) {
   if (v == out)
     return !negated;
@@ -74,7 +75,7 @@ bool Classifier::collectTerms(Value v, bool negated) {
   }
   Operation *def = v.getDefiningOp();
   if (!def)
-    // The value is the accumulator of another result, which no form allows.
+    // The value is the accumulator of another result. No form allows such a value.
     return false;
   if (isa<arith::ExtFOp, arith::TruncFOp>(def))
     return collectTerms(def->getOperand(0), negated);
@@ -87,7 +88,7 @@ bool Classifier::collectTerms(Value v, bool negated) {
 LogicalResult Classifier::run() {
   Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
   if (op.getNumReductionLoops() == 0) {
-    // In a map, `out` is an input if the body reads it.
+    // In a map, the argument `out` is an input if the body reads it.
     form.terms.push_back({yielded, false});
     return success();
   }
