@@ -114,8 +114,8 @@ void ScheduleProblem::derive() {
   findWindows();
 }
 
-/// Finds the commands that move with the start of a gather (prologues). These are the commands,
-/// except loops, on which the gather depends before any other command depends on them.
+/// Finds the commands that move with the start of a gather (prologues). These are all commands
+/// except loops whose first dependent command is the gather.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];

@@ -96,8 +96,8 @@ static bool isCall(Operation &op) {
 }
 
 bool CheapClones::isCheap(Operation *op) {
-  // A random number depends only on the seed, the step and its index, so a clone computes the same
-  // numbers.
+  // A random number depends only on the operands of the op and on its index, so a clone computes
+  // the same numbers.
   if (isa<RandomOp>(op))
     return true;
   if (op->getNumResults() != 1 || !isViewOrMap(op) ||
