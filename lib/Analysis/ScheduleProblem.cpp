@@ -191,10 +191,9 @@ void ScheduleProblem::findWindows() {
       for (unsigned later : commands[command].after) {
         if (commands[later].role == Role::fixed)
           transfer.latest = std::min(transfer.latest, commands[later].slot);
-        else if (commands[later].home != commands[transfer.command]
-                                             // Its home is a later transfer, and the window of that
-                                             // transfer is already known.
-                                             .home)
+        else if (commands[later].home !=
+                 commands[transfer.command]
+                     .home) // the home is a later transfer, whose window is already known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

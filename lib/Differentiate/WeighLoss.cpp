@@ -52,7 +52,7 @@ public:
 
   CrossEntropyOp mean;   ///< the first mean
   CrossEntropyOp unlike; ///< a mean over targets that differ from the targets of `mean`
-  // Location of the first op that was found whose result does not have the form.
+  /// Location of the first op that was found whose result does not have the form.
   std::optional<Location> culprit;
 
 private:

@@ -22,8 +22,8 @@
 //    rows.
 //  - For every row of the tile, mask_mod keeps every key in a mask-free subrange.
 //
-// If the mask depends on captured data that mask_mod reads per row or per key, all mask-free
-// subranges are empty.
+// If mask_mod reads captured data per row or per key, the analysis knows only the range of the
+// data. A condition on such data usually has an empty mask-free subrange.
 //
 //===----------------------------------------------------------------------===//
 

@@ -126,7 +126,7 @@ private:
   /// For each block of keys and each block of queries, the number of later blocks of keys that
   /// visit this block of queries.
   std::vector<int64_t> later;
-  // For each block of queries, the number of blocks of keys that visit it.
+  /// For each block of queries, the number of blocks of keys that visit it.
   std::vector<int64_t> visitors;
   std::vector<BlockStep> steps; ///< steps of the current block of threads
 };

@@ -153,7 +153,7 @@ private:
     bool isEntered;
   };
   SmallVector<Entry> stack;
-  // Of visited objects; 0 while the object is on the stack.
+  /// Depths of the visited objects. The depth of an object on the stack is 0.
   llvm::DenseMap<const void *, int64_t> depths;
   SmallVector<AffineExpr> expressions; ///< expressions of visited maps, without depth
 };

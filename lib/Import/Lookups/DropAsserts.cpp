@@ -61,7 +61,7 @@ private:
 
   IdRanges ranges;
   ExtraIds extra;
-  // Asserts whose conditions a check at run time includes.
+  /// Asserts whose conditions a check at run time includes.
   llvm::SmallPtrSet<Operation *, 4> covered;
 };
 } // namespace
