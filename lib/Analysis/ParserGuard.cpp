@@ -36,7 +36,7 @@ using namespace mlir::fsdp;
 namespace {
 struct CrashSignal {
   int number;
-  const char *what; ///< what happened to the parser, for the message
+  const char *what; ///< text for the message that states what happened to the parser
   struct sigaction previous;
 };
 } // namespace

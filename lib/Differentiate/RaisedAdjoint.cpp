@@ -89,8 +89,8 @@ static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
   return success();
 }
 
-/// Derives score_grad from score_mod: clones the ops of score_mod, then appends their reverse
-/// sweep. An fsdp.contribute adds to the gradient of an element that score_mod reads.
+/// Derives score_grad from score_mod. Clones the ops of score_mod, and then appends the ops of
+/// their reverse sweep. An fsdp.contribute adds to the gradient of an element that score_mod reads.
 static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
   Block &from = scoreMod.front();
   Block &to = scoreGrad.emplaceBlock();

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An adjoint cannot read the intermediate values of the accumulator `out` of a reduction. The
-// yielded value is therefore split into terms without `out`, at which the reverse sweep begins.
+// yielded value is therefore split into terms that do not depend on `out`. The reverse sweep begins
+// at these terms.
 //
 //   yield addf(x, subf(out, mulf(x, x)))    Sum:  + x, - x·x
 //   yield maximumf(x, out)                  Extreme: x
@@ -128,7 +129,7 @@ LogicalResult Classifier::emitRefusal(Operation *last) {
 LogicalResult Classifier::run() {
   Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
   if (op.getNumReductionLoops() == 0) {
-    // In a map, `out` is an input if the body reads it.
+    // In a map, the argument `out` is an input if the body reads it.
     form.terms.push_back({yielded, false});
     return success();
   }

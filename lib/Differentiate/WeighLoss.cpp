@@ -12,8 +12,9 @@
 //    have the same targets, and c and c_i must not depend on the batch. The loss of a batch is then
 //    the mean of the losses of its micro-batches, weighted by their numbers of counted targets.
 // 2. If the loss has another form, emit an error at the op that causes this.
-// 3. Multiply the loss by a new argument, so that the backward multiplies the gradients by it too.
-//    If every target counts, all weights are 1 and the pass changes nothing. O(ops)
+// 3. Multiply the loss by a new argument, the weight. The backward then multiplies the gradients by
+//    the weight, too. If every target counts, all weights are 1, and the pass changes nothing.
+//    O(ops)
 //
 // AccumulateGradients.cpp computes this argument from the numbers of counted targets.
 //
@@ -90,7 +91,8 @@ bool LossReader::usesBatch(Value value) {
   return false;
 }
 
-/// Returns the form of the result of `op`, an op on scalars with operands of the forms `operands`.
+/// Returns the form of the result of `op`, which is an op on scalars. `operands` are the forms of
+/// its operands.
 Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
   if (llvm::is_contained(operands, Form::Other))
     return blame(op);
@@ -103,7 +105,7 @@ Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
   return keeps || scales || divides ? Form::Mean : blame(op);
 }
 
-/// Returns the form of result `result` of `op`, a generic without loops.
+/// Returns the form of the result `result` of the generic `op`, which has no loops.
 Form LossReader::classifyBody(linalg::GenericOp op, unsigned result) {
   DenseMap<Value, Form> inside;
   for (OpOperand &operand : op->getOpOperands())

@@ -39,8 +39,8 @@ bool fsdp::isAttentionScalar(Type type) {
 }
 
 namespace {
-/// A region of an attention op, the types of its arguments before the captured tensors (`takes`),
-/// and the type of the yielded value (`gives`).
+/// A region of an attention op. `takes` are the types of those arguments of the region that precede
+/// the captured tensors. `gives` is the type of the yielded value.
 struct Function {
   StringRef name;
   Region &region;
@@ -49,8 +49,8 @@ struct Function {
 };
 } // namespace
 
-/// Verifies (C10) for one op of a region. The arguments of the region with numbers of at least
-/// `firstCapture` are the captured tensors.
+/// Verifies (C10) for one op of a region. The argument `firstCapture` of the region and all later
+/// arguments are the captured tensors.
 static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCapture) {
   auto isCapture = [&](Value v) {
     auto argument = dyn_cast<BlockArgument>(v);
@@ -184,8 +184,9 @@ static LogicalResult checkAttention(Op op) {
   return checkFunction(op, weightMod, op.getCaptures());
 }
 
-/// Names the leading arguments of a region for printing. The first is the score in score_mod, the
-/// batch index in mask_mod and weight_mod, and the cotangent of the score in score_grad.
+/// Names the leading arguments of a region for printing. The first argument is the score in
+/// score_mod, the batch index in mask_mod and weight_mod, and the cotangent of the score in
+/// score_grad.
 static void nameFunction(Region &region, OpAsmSetValueNameFn setName) {
   static constexpr StringRef names[] = {"g", "s", "b", "h", "i", "j"};
   static constexpr unsigned first[] = {1, 2, 2, 0};

@@ -22,7 +22,7 @@ using namespace mlir::fsdp;
 // Kernel calls
 //===----------------------------------------------------------------------===//
 
-/// Returns the kernel function that an op names; emits an error (C1) if there is none.
+/// Returns the kernel function that an op names. Emits an error (C1) if it does not exist.
 static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name,
                                             SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
@@ -130,7 +130,7 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
          });
 }
 
-/// Returns the number of ranks whose pieces a slice distinguishes; 1 if the slice has no `piece`.
+/// Returns the number of different pieces that a slice has on the ranks; 1 if it has no `piece`.
 /// Emits an error (S3) if the axes of the piece are not axes of the mesh.
 static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
                                       SymbolTableCollection &tables) {
@@ -224,7 +224,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   return success();
 }
 
-/// Returns whether the unions of the ranges of `a` and of `b` over all ranks overlap.
+/// Returns whether the range of `a` on some rank may overlap the range of `b` on some rank.
 static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollection &tables) {
   auto getEnd = [&](SliceAttr slice) {
     FailureOr<int64_t> pieces = countPieces(op, slice, tables);
@@ -265,7 +265,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkSlices(*this, slices, tables);
 }
 
-/// Returns the number of ranks in the group; emits an error (C1) if the mesh or an axis is missing.
+/// Returns the number of ranks in the group. Emits an error (C1) if the mesh or an axis is missing.
 static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr()

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the unit that an op names; emits an error (C1) if there is none.
+/// Returns the unit that an op names. Emits an error (C1) if it does not exist.
 static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
                                     SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, name);
@@ -239,7 +239,7 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 /// Verifies (S1) and (S2) of an asynchronous collective. Returns the types of the values that its
-/// token represents. If `count` is set, there must be `count` such values.
+/// token represents. If `count` is set, verifies that their number is `count`.
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
@@ -292,7 +292,8 @@ LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tabl
                             types->front(), tables);
 }
 
-/// Verifies that `result`, the type of the value of the op's token, is the type of the op's input.
+/// Verifies that `result`, the type of the value that the op's token represents, is the type of the
+/// op's input.
 template <typename Op>
 static LogicalResult checkSameType(Op op, Type result) {
   if (result == op.getInput().getType())
@@ -326,8 +327,8 @@ LogicalResult BroadcastStartOp::verifySymbolUses(SymbolTableCollection &tables) 
   return checkSameType(*this, types->front());
 }
 
-/// Verifies that `rows` has the shape of `ids`, extended by the number of columns of `table`, and
-/// the element type of `table`.
+/// Verifies that `rows` has the element type of `table`, and the shape of `ids` followed by the
+/// number of columns of `table`.
 static LogicalResult checkRows(Operation *op, Value table, Value ids, Value rows) {
   auto tableType = cast<RankedTensorType>(table.getType()),
        rowsType = cast<RankedTensorType>(rows.getType());
@@ -372,7 +373,7 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
-/// Returns the numbers of rows and columns of the matrices in `v`, swapped if `swap` is set.
+/// Returns the numbers of rows and of columns of the matrices in `v`. Swaps them if `swap` is set.
 static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
   return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);

@@ -24,7 +24,8 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
-// The values of the enums in programs are equal to those in runtime/schema/artifact.fbs.
+// The enums that occur in programs have the same integer values as the enums in
+// runtime/schema/artifact.fbs.
 def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer", [
     I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
     I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
@@ -64,7 +65,8 @@ def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
   let genSpecializedAttr = 0;
 }
 
-// A double. It is printed with the fewest digits that represent it exactly.
+// A double. The printer uses the fewest digits from which the parser obtains exactly the same
+// number.
 def FSDP_DoubleParameter : AttrOrTypeParameter<"::llvm::APFloat", "a double"> {
   let cppStorageType = "::llvm::APFloat";
   let comparator = "$_lhs.bitwiseIsEqual($_rhs)";

@@ -9,8 +9,8 @@
 //   fsdp.layout          an arena: its buffers, states and inputs
 //   fsdp.program         commands on slices of the buffers of one layout
 //
-// Commands of a program are numbered from 0 in textual order, so the number of a loop is followed
-// by the numbers of the commands in the loop.
+// The commands of a program are numbered from 0 in textual order. The commands in a loop have the
+// numbers that follow the number of the loop itself.
 //
 //===----------------------------------------------------------------------===//
 

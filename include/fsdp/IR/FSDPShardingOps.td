@@ -38,13 +38,15 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let assemblyFormat = "$sym_name $axes attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the size of the axis `name` or, for a name such as "shard:2", the number of
-    /// neighbours in a group. Returns 1 if there is no such axis.
+    /// Returns the size of the axis `name`. For a name such as "shard:2", which denotes groups of
+    /// neighbouring ranks on an axis, returns the number of ranks in a group. Returns 1 if the mesh
+    /// has no axis of this name.
     int64_t getAxisSize(::llvm::StringRef name);
-    /// Returns true if `name` is an axis, or a name "AXIS:N" where N divides the size of the axis.
+    /// Returns true if `name` is the name of an axis, or has the form "AXIS:N" where N divides the
+    /// size of the axis AXIS.
     bool hasAxis(::llvm::StringRef name);
-    /// Returns `axis` if `ranks` is the size of the axis, else the name "AXIS:N" of the groups of N
-    /// = `ranks` neighbours on it.
+    /// Returns `axis` if `ranks` is the size of the axis. Else returns the name "AXIS:N", which
+    /// denotes the groups of N = `ranks` neighbouring ranks on the axis.
     std::string getNeighbours(::llvm::StringRef axis, int64_t ranks);
     int64_t getNumRanks();
   }];
@@ -97,11 +99,13 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
   let extraClassDeclaration = [{
     /// Returns the number of elements of the flat buffer of the unit.
     int64_t getFlatSize() { return getShards() * getShardSize(); }
-    /// Return the axes over which parameters, accumulated gradients and optimizer state are split.
+    /// Return the axes over which the parameters, the accumulated gradients or the optimizer state
+    /// are split.
     ::llvm::SmallVector<::llvm::StringRef> getParameterAxes();
     ::llvm::SmallVector<::llvm::StringRef> getGradientAxes();
     ::llvm::SmallVector<::llvm::StringRef> getOptimizerAxes();
-    /// Returns the number of elements of a piece if the flat buffer is split over `axes`.
+    /// Returns the number of elements of each piece into which the flat buffer is split over
+    /// `axes`.
     int64_t getPieceSize(::llvm::ArrayRef<::llvm::StringRef> axes, ::mlir::fsdp::MeshOp mesh);
     ::mlir::fsdp::ParamAttr getParam(unsigned index) {
       return ::llvm::cast<::mlir::fsdp::ParamAttr>(getParams()[index]);

@@ -91,7 +91,8 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-// An operand on which random numbers depend: seed, step or first sample.
+// The type of the operands on which random numbers depend. These operands are the seed, the step
+// and the first sample.
 def FSDP_KeyTensor : 0DTensorOf<[I64]>, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 
 def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
@@ -155,7 +156,8 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let hasFolder = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of elements of one sample: `per_sample` or its default.
+    /// Returns the number of elements of one sample, which is `per_sample` or, if this attribute is
+    /// absent, its default.
     int64_t getElementsPerSample();
   }];
 }

@@ -10,7 +10,7 @@
 include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
-// Import reads ops of any dialect. Its passes create ops of the dialects in this list.
+// The passes of Import read ops of any dialect. They create only ops of the dialects in this list.
 class ImportPass<string flag, string on> : Pass<flag, on> {
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];

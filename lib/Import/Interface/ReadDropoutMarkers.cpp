@@ -13,12 +13,14 @@
 //  1. A marker is a function without a body whose name is `fsdp.dropout` or begins with
 //     `fsdp.dropout.` or `fsdp.dropout_`, or that has the attribute `fsdp.dropout`. The attribute
 //     is the probability p of a zero.
-//  2. Each call of a marker gets a `site`, a number that no other random op has, in program order.
-//     A call with p = 0 is replaced by its operand. If a function that calls a marker was inlined
-//     twice, the two copies of the call have different sites and thus different random numbers.
-//  3. The random factor is f32, or f64 for an f64 tensor. The product has the type of the tensor.
+//  2. In program order, each call of a marker gets a `site`, which is a number that no other random
+//     op has. A call with p = 0 is replaced by its operand. If a function that calls a marker was
+//     inlined twice, the two copies of the call have different sites and thus different random
+//     numbers.
+//  3. The random factor has the type f32, or f64 if the tensor is f64. The product has the type of
+//     the tensor.
 //  4. The random numbers of a sample must not depend on the rank that processes the sample. The
-//     first dimension of the tensor must therefore be the batch, as in batch inputs. If the
+//     first dimension of the tensor must therefore be the batch, as it is in batch inputs. If the
 //     preceding ops do not prove this (BatchPlace.h), the pass warns.
 //  5. Arguments with `fsdp.key` (seed, step and first sample) are added if they are missing.
 //
@@ -105,8 +107,8 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
   return result;
 }
 
-/// Finds the batch inputs and the batch size: the first dimension of the input `tokens` or, without
-/// such an input, of all inputs.
+/// Finds the batch inputs and the batch size. The batch size is the size of the first dimension of
+/// the input `tokens` or, if there is no such input, of all inputs.
 LogicalResult ReadDropoutMarkersPass::readBatch() {
   BlockArgument deciding;
   bool agree = true;

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Estimates the duration of the steps of a GPU kernel, for the choice of the order of its blocks. A
-// step keeps each functional unit of a multiprocessor busy for some clocks, and takes at least as
-// long as the busiest unit. No constant is fitted to measured kernels
-// (docs/explanation/gpu-kernels.md).
+// Estimates the duration of the steps of a GPU kernel. AttentionOrder.h chooses the order of the
+// blocks of a kernel by these estimates. A step keeps each functional unit of a multiprocessor busy
+// for some clocks, and takes at least as many clocks as the unit that is busy for the longest time.
+// No constant is fitted to measured kernels (docs/explanation/gpu-kernels.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace mlir::fsdp {
 /// Number of clocks for which each functional unit of a multiprocessor is busy.
 struct GpuClocks {
   double tensor = 0;  ///< tensor cores
-  double issue = 0;   ///< schedulers, each of which issues an instruction of a warp per clock
+  double issue = 0;   ///< schedulers, each of which issues one instruction of one warp per clock
   double special = 0; ///< units of exponentials and other special functions
   double shared = 0;  ///< shared memory
 
@@ -39,8 +39,8 @@ struct GpuRates {
   double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
-  double lanes = 128;   ///< threads for which an instruction is issued: 32 per warp
-  double special = 16;  ///< results of special functions
+  double lanes = 128;   ///< threads for which an instruction is issued, 32 for each warp
+  double special = 16;  ///< number of results of special functions
   double shared = 128;  ///< bytes from or to shared memory
   double global = 64;   ///< bytes from or to the L2 cache
 
@@ -48,11 +48,13 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies, in clocks, that the model adds because no other work hides them.
+/// Latencies in clocks. The model adds them to the duration of a step if no other work runs during
+/// them.
 struct GpuLatencies {
-  static constexpr double barrier = 40;    ///< a barrier of all threads of a block
-  static constexpr double global = 1000;   ///< a read of global memory
-  static constexpr double addition = 1500; ///< an addition in global memory for which a block waits
+  static constexpr double barrier = 40;  ///< a barrier of all threads of a block
+  static constexpr double global = 1000; ///< a read of global memory
+  /// An addition in global memory, if a block waits for the end of this addition.
+  static constexpr double addition = 1500;
 };
 
 } // namespace mlir::fsdp
