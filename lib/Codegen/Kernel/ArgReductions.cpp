@@ -12,18 +12,19 @@
 //     select c, k, i }                    b = t > v0;  v = b ? t : v0;  i = b ? m : i0
 //
 //  1. Determine from the body which value the condition chooses, and which of several equal values
-//  it chooses:
+//     it chooses:
 //       condition                          chosen
-//       x > v                              the first of equal values; NaN never
-//       x >= v                             the last of equal values; NaN never
-//       v > x | v != v, and for the position  | (v == x & i < k)
-//                                          (emitted by JAX) the first; NaN if there is one
+//       x > v                              the first of equal values, but never NaN
+//       x >= v                             the last of equal values, but never NaN
+//       c = (v > x | v != v), and          the first of equal values, but NaN if there is one
+//       c | (v == x & i < k) for the       (JAX emits these conditions)
+//       position
 //
 //     The conditions may use < and <= instead of > and >=, and the first two conditions may compare
 //     integers. The body may compute the value as max(x, v) instead of a select. Then a NaN among
 //     the elements makes the value NaN, and the position is the initial position.
 //  2. Emit the two reductions. Emit the ops that select between the results of these reductions and
-//  the initial values v0 and i0.
+//     the initial values v0 and i0.
 //
 // The emitted code reads each row twice, the second time from the cache if the row fits into it.
 // The rewrite takes time linear in the number of ops. It requires that the position is the index of

@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Each loop of the contraction becomes a digit of the index space (see GemmProblem.h). The role
-//  of a digit is batch (in both inputs
-//     and the result), m (in lhs and the result), n (in rhs and the result) or k (not in the
-//     result).
+//     of a digit is batch (in both inputs and the result), m (in lhs and the result), n (in rhs and
+//     the result) or k (not in the result).
 //  2. Visit the ops after the contraction. A reshape splits digits where necessary. The two parts
 //     of a split digit become its children in a tree, so that earlier lists, which contain the
 //     split digit, stay valid. Elementwise ops are recorded, and kernels with other ops are
