@@ -32,7 +32,8 @@ struct Processor {
       cpuid;                             ///< executes CPUID; returns false if no such leaf exists
   std::function<uint32_t()> savedStates; ///< reads the low half of XCR0; requires OSXSAVE
 };
-/// Returns `present` or `absent` according to `processor`, or `unknown`.
+/// Returns `present` or `absent` according to the results of the functions of `processor`, or
+/// `unknown` if the runtime cannot detect the feature `name`.
 Feature cpuFeature(const char *name, const Processor &processor);
 #endif
 

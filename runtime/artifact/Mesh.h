@@ -53,15 +53,16 @@ public:
   /// Returns the mesh of the unsharded reference, whose axes have the same names and the size 1.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const;                 ///< size, or 1 if none exists
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< index, or 0 if none exists
+  uint64_t sizeOf(const std::string &axis) const; ///< size of the axis, or 1 without such an axis
+  uint64_t indexOn(const std::string &axis,
+                   uint64_t rank) const; ///< index on the axis, or 0 without such an axis
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }
 
-  /// pieces() returns the number of shards of a buffer, and pieceOf() returns the index of the
-  /// shard of `rank`. `split` is a value of fb::Split, or 4 + i for the groups of
-  /// getNeighbours()[i].
+  /// `split` selects how a buffer is divided into shards. pieces() returns the number of shards,
+  /// and pieceOf() returns the index of the shard that `rank` has. `split` is a value of fb::Split,
+  /// or 4 + i if the ranks of a group of getNeighbours()[i] have different shards.
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 

@@ -34,7 +34,8 @@ static const fb::Program *findSnapshot(const fb::Manifest &manifest) {
   badInput("%s: program '%s', command %u: %s", file.c_str(), snapshotProgram, command, why.c_str());
 }
 
-/// Returns the target of command `index`. Throws Error unless it copies the whole of `state`.
+/// Returns the target of command `index`. Throws Error unless this command copies the whole of
+/// `state` to the host arena.
 static const fb::Slice &verifyCopy(const std::string &file, const fb::Layout &layout,
                                    const fb::Command &command, uint32_t index,
                                    const fb::State &state) {

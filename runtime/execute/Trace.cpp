@@ -9,11 +9,14 @@
 //  2. For each record of a launch, copy, fill or wait, visit() creates an event of lane `compute`.
 //  3. For a collective, visit() also creates an event of the lane `gather` or `reduce`, and for a
 //     copy on a channel one of the lane `copy`. The event lasts from the start of the transfer to
-//     the end of its wait. A blocking collective counts as waiting during its whole event.
+//     the end of its wait, or, if the begin and the end of the transfer itself were recorded, from
+//     that begin to that end. During the whole event of a blocking collective, the rank counts as
+//     waiting.
 //  4. The member `ahead` of an event is the number of launches between its start and its wait.
 //
 // If the ranks are threads of one process, they copy the data of a collective only during its wait.
-// An earlier start then makes the event longer, but the wait not shorter.
+// If a collective is started earlier, its event becomes longer, but its wait does not become
+// shorter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +34,8 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns the number of commands that one run executes and for which `counts` returns true.
+/// Returns how many of the commands that one run executes `counts` returns true for. A command in a
+/// loop counts once per iteration.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
@@ -198,7 +202,7 @@ void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) 
     uint64_t first = ring.began > keptRuns ? ring.began - keptRuns : 0;
     for (uint64_t run = first; run < ring.began; ++run) {
       const Record *begin = ring.records.data() + run % keptRuns * eventsPerRun;
-      bool isLast = run + 1 == ring.began; // The last run may be incomplete.
+      bool isLast = run + 1 == ring.began; // may be incomplete
       const Record *end = isLast ? ring.records.data() + ring.next : begin + eventsPerRun;
       if (!visitRun(firstRank + i, run + 1, begin, end, visit))
         return;

@@ -19,7 +19,7 @@
 
 using namespace fsdprt;
 
-/// Checks that every text in a frame is zero-terminated.
+/// Ends the process with an error unless every text in a frame is zero-terminated.
 static void useFrame(const Frame &frame) {
   for (auto [text, size] :
        {std::pair(frame.machine, sizeof frame.machine), std::pair(frame.host, sizeof frame.host),

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sample number g of step s depends only on the seed, s and g. Sample i of a micro-batch has
+// Sample number g of step s depends only on the seed, s and g. The number of sample i of a
+// micro-batch is
 //
 //     g = (rank * micro_batches + micro_batch) * samples + i
 //
-// in the step, so that the samples of a step and their order do not depend on the number of ranks.
+// Therefore the samples of a step and their order do not depend on the number of ranks.
 //
 // The samples of an input come from one of three sources:
 //
@@ -50,7 +51,8 @@ struct SampleShape {
   std::vector<uint64_t> row; ///< shape of one sample
 };
 
-/// Returns the division of input `index` into samples, which are the rows of a file for the input.
+/// Returns how the elements of input `index` are divided into samples. If the input has a file,
+/// each sample is a row of the file.
 SampleShape sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index);
 
 class Batches {
@@ -74,8 +76,9 @@ public:
     return plans[i].samples * plans[i].info.micro_batches * ranks;
   }
   uint64_t elementsPerSample(size_t i) const { return plans[i].each; }
-  /// Returns the number of batches, each with the samples of all ranks, that read all validation
-  /// data at least once. Returns 0 if no sample is for validation.
+  /// Returns the number of batches that are necessary to read all validation data at least once. A
+  /// batch consists of the samples of all ranks. Returns 0 if no samples are reserved for
+  /// validation.
   uint64_t validationBatches() const;
 
   /// train() and validation() return the values of input i for one micro-batch of one rank. The
@@ -95,7 +98,7 @@ public:
 private:
   struct Plan {
     fsdprt_input_info info;
-    uint64_t samples, each; ///< samples per micro-batch, and elements per sample
+    uint64_t samples, each; ///< samples per micro-batch; elements per sample
     bool window;            ///< true if the input is tokens or targets
     const SampleFile *file = nullptr;
     bool fixed = false;

@@ -62,9 +62,9 @@ private:
   std::string shapeText(const std::string &first, const std::vector<uint64_t> &rest) const;
 
   std::string path;
-  InputFile file;                           ///< not open if `tensors` is not null
+  InputFile file;                           ///< the file, unless `tensors` has opened it
   std::unique_ptr<SafetensorsFile> tensors; ///< null unless the file is a safetensors file
-  std::string content;                      ///< result of comparison() at opening
+  std::string content;                      ///< result of comparison() when the file was opened
   StoredArray array;
   std::vector<uint64_t> row;
   uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample

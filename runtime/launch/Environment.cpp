@@ -21,7 +21,7 @@ using namespace fsdprt;
 namespace {
 struct Launcher {
   const char *name;
-  const char *present; ///< variable that must also be set for this launcher, or null
+  const char *present; ///< variable that this launcher sets, too, or null
   const char *rank, *ranks, *localRank, *localRanks;
   bool hasMpi;
 };
@@ -54,7 +54,7 @@ static std::string textOf(const Variables &variable, const char *name) {
   return text ? text : "";
 }
 
-/// Sets the address or the name of the socket at which ranks connect.
+/// Sets the address, or the name of the Unix socket, at which the ranks connect.
 static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
   place.address = textOf(variable, "MASTER_ADDR");
   std::optional<uint32_t> port = numberIn(variable, "MASTER_PORT");

@@ -181,8 +181,8 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
   };
   bufferization::BufferizationState state;
   LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
-  // The MaterializeInDestinationOps have had their effect, and are removed. storeResults() copies
-  // results that are not in their destinations.
+  // eliminateEmptyTensors() has used the MaterializeInDestinationOps, so they are removed here.
+  // storeResults() copies results that are not in their destinations.
   kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
     op.getResult().replaceAllUsesWith(op.getSource());
     op.erase();
