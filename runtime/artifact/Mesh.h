@@ -54,8 +54,7 @@ public:
   Mesh solo() const;
 
   uint64_t sizeOf(const std::string &axis) const; ///< size of the axis, or 1 without such an axis
-  uint64_t indexOn(const std::string &axis,
-                   uint64_t rank) const; ///< index on the axis, or 0 without such an axis
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< 0 without such an axis
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }

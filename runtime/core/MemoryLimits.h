@@ -19,9 +19,10 @@
 namespace fsdprt {
 
 struct MemoryLeft {
-  uint64_t bytes;   ///< UINT64_MAX if unknown
-  std::string says; ///< beginning of a message, which the number of bytes completes, for example
-                    ///< "the machine has"
+  uint64_t bytes; ///< UINT64_MAX if unknown
+  /// The beginning of a message, which the number of bytes completes, for example "the machine
+  /// has".
+  std::string says;
 };
 
 /// Returns how many bytes this process may still allocate: the least of the machine's free memory

@@ -6,9 +6,9 @@
 //
 // If table lookups are checked, a program writes these slots of each rank's step block:
 //
-//     slot 10 number of ranks with a lookup out of range; the same on all ranks slot 11 1 + index
-//     of the rank's first failed lookup in the manifest, or 0 slots 12 - 14 the id that this lookup
-//     read, in three parts that f32 represents exactly
+//     slot 10         number of ranks with a lookup out of range; the same on all ranks
+//     slot 11         1 + index of the rank's first failed lookup in the manifest; 0 if none failed
+//     slots 12 - 14   the id that this lookup read, in three parts that f32 represents exactly
 //
 // checkLookups() does the following:
 //
@@ -29,8 +29,8 @@ using ull = unsigned long long;
 
 namespace {
 struct FailedLookup {
-  uint64_t rank =
-      UINT64_MAX; ///< first rank with a lookup out of range; UINT64_MAX if no rank has one
+  /// First rank with a lookup out of range; UINT64_MAX if no rank has such a lookup.
+  uint64_t rank = UINT64_MAX;
   uint64_t number = 0;
   int64_t index = 0;
 };

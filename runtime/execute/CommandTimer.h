@@ -42,8 +42,8 @@ public:
 
 private:
   struct alignas(64) State {
-    std::unique_ptr<DeviceTimeline>
-        timeline;        ///< recorder of time stamps; null if the device is synchronous
+    /// Recorder of time stamps; null if the device is synchronous.
+    std::unique_ptr<DeviceTimeline> timeline;
     uint64_t start = 0;  ///< host time before the current command, in ns
     uint32_t before = 0; ///< index of the stamp before the current command
     bool active = false; ///< true if the current run is measured

@@ -29,7 +29,7 @@ struct Instruction {
   /// Index of the transfer that this command starts or awaits: the index of a collective in the
   /// communicator, or the index of a copy among all copies on channels.
   uint32_t collective = 0;
-  TransferKind transferKind = TransferKind::collectives; ///< part that executes it
+  TransferKind transferKind = TransferKind::collectives; ///< executor of the transfer
   bool joinsNext = false; ///< true if one launch starts this collective and the next one
 };
 

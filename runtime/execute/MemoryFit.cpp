@@ -17,8 +17,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 using Wide = unsigned __int128; // Products of sizes may exceed 64 bits.
 
-static constexpr uint64_t bytesPerTableByte =
-    512; // number of mapped bytes for each byte of a page table
+static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes for each byte of a page table
 static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
 static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // memory of the runtime in bytes
 static constexpr uint64_t alignment = uint64_t(2) << 20;       // alignment of an arena in bytes

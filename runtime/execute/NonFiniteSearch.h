@@ -13,11 +13,11 @@ namespace fsdprt {
 
 /// The first reduction of a run to which a rank of this process has passed a non-finite operand.
 struct NonFiniteSource {
-  uint32_t number =
-      UINT32_MAX; ///< number of the reduction's command; UINT32_MAX if no such reduction exists
-  uint32_t collective = 0, ranks = 0; ///< index of the reduction; number of ranks that have passed
-                                      ///< a non-finite operand to it
-  uint32_t first = 0;                 ///< lowest rank with a non-finite operand
+  /// Number of the reduction's command; UINT32_MAX if no such reduction exists.
+  uint32_t number = UINT32_MAX;
+  /// Index of the reduction, and number of ranks that passed a non-finite operand to it.
+  uint32_t collective = 0, ranks = 0;
+  uint32_t first = 0; ///< lowest rank with a non-finite operand
 };
 
 /// Observer that checks whether the operands that the ranks of this process pass to reductions are

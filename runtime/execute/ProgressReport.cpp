@@ -55,7 +55,8 @@ std::string RankExecutor::deviceProgress() const {
   uint64_t beats = device->heartbeat();
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", device->ordinal());
-  if ((!passed && !next) || launchAt(interval.numbers + 1)) // The heartbeat is invalid.
+  if ((!passed && !next) ||
+      launchAt(interval.numbers + 1)) // The heartbeat does not determine a launch of the program.
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);

@@ -98,9 +98,9 @@ public:
 private:
   /// A copy on a channel after its start and before its wait.
   struct AsyncCopy {
-    const std::byte *from =
-        nullptr;             ///< source in memory; null if the source is at `offset` in the file
-    std::byte *to = nullptr; ///< target in memory; null if the target is at `offset` in the file
+    /// Source and target in memory. One of them is null if it is at `offset` in the file.
+    const std::byte *from = nullptr;
+    std::byte *to = nullptr;
     uint64_t bytes = 0, offset = 0;
     bool isVisible = true; ///< true if the host can address `from` and `to`
     const char *label = "";

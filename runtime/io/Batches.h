@@ -19,10 +19,10 @@
 //     random   ids below their limit, or normally distributed floats, for an input without a file
 //
 // One random number per sample determines the first token of the window and the index of the row.
-// All files of rows have the same number of rows, and a sample uses the same row of each file. The
-// leading dimension of an input may not count samples, for example in a table for the whole batch.
-// Every step then uses all rows of the input's file. Training uses the first part of a file, and
-// validation reads the rest of the file in order.
+// All files of rows have the same number of rows, and a sample uses the same row of each file. For
+// some inputs, for example a table for the whole batch, the leading dimension does not count
+// samples. Every step then uses all rows of the input's file. Training uses the first part of a
+// file, and validation reads the rest of the file in order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,10 +11,10 @@
 //     input 'labels': 4 in i64             file: N in any integers
 //
 // The content of the file determines its format: .npy, safetensors, or otherwise raw little-endian
-// elements of the input's type. A safetensors file has a tensor with the input's name or only one
-// tensor. Floats are rounded to the input's type; integers keep their values. The constructor
-// checks all elements. If the input's type cannot represent a value, or an id is not valid for the
-// input, the constructor throws Error with the value's position.
+// elements of the input's type. A safetensors file must have a tensor with the input's name, or
+// only one tensor. Floats are rounded to the input's type; integers keep their values. The
+// constructor checks all elements. If the input's type cannot represent a value, or an id is not
+// valid for the input, the constructor throws Error with the value's position.
 //
 //===----------------------------------------------------------------------===//
 

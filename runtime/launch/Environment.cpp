@@ -21,7 +21,7 @@ using namespace fsdprt;
 namespace {
 struct Launcher {
   const char *name;
-  const char *present; ///< variable that this launcher sets, too, or null
+  const char *present; ///< another variable that must be set; null if none
   const char *rank, *ranks, *localRank, *localRanks;
   bool hasMpi;
 };

@@ -81,8 +81,8 @@ static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
     bool everywhere = llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
       return llvm::is_contained(op.getMatchingIndexingMap(&init).getResults(), dim);
     });
-    // If the outermost suitable loop has 16 iterations, no inner loop is preferred to it, because
-    // 16 iterations are enough for the workers of one host.
+    // A loop that has at least 16 iterations is not replaced by an inner loop, because 16
+    // iterations are enough for any number of workers on one host.
     constexpr int64_t plenty = 16;
     if (kind == utils::IteratorType::parallel && everywhere && ranges[loop] > 1 &&
         (!best || (ranges[*best] < plenty && ranges[loop] > ranges[*best])))

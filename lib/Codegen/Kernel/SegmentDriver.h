@@ -30,9 +30,8 @@ protected:
   int64_t reserve(int64_t bytes);
 
   SmallVector<Step> steps;
-  SmallVector<Step> done; ///< steps of the segments built so far
-  DenseMap<Value, int64_t>
-      offsets; ///< offset in the scratch memory of each value that is kept there
+  SmallVector<Step> done;           ///< steps of the segments built so far
+  DenseMap<Value, int64_t> offsets; ///< offset in scratch memory of each value that is kept there
   int64_t scratchBytes = 0;
 
 private:

@@ -58,8 +58,8 @@ struct Digit {
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  SmallVector<SmallVector<int64_t>>
-      indexStrides; ///< element d: stride of linalg.index d for each digit
+  /// For each loop d of `op`, the stride of linalg.index d for each digit.
+  SmallVector<SmallVector<int64_t>> indexStrides;
 };
 
 struct StoreStep {
@@ -69,8 +69,8 @@ struct StoreStep {
 
 struct Problem {
   linalg::ContractOp contract;
-  SmallVector<Digit>
-      digits; ///< the digits of a role are in order, outermost first; k digits are in loop order
+  /// The digits of each role are in order, outermost first. The k digits are in loop order.
+  SmallVector<Digit> digits;
   Operand lhs, rhs; ///< lhs has the rows (m) of the result, rhs has the columns (n)
   Operand init;     ///< initial value of the accumulation
   SmallVector<Operand> loads;

@@ -35,7 +35,8 @@ int64_t product(const Problem &problem, ArrayRef<int> digits);
 /// than one element.
 void orient(Problem &problem);
 
-/// The value of every digit at one element. A null value stands for 0.
+/// The values of all digits at one element. All values have the same integer type, and a null value
+/// stands for 0.
 using Position = SmallVector<Value>;
 
 /// Sets the values of `digits` in `position`. Computes these values from `flat`, an index in the
