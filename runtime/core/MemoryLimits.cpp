@@ -7,7 +7,7 @@
 // /proc/self/cgroup names the control group of this process. With version 2 of control groups, the
 // line for group /a/b is "0::/a/b". With version 1, the line of the memory controller is
 // "4:memory:/a/b". The group and each of its parent groups may have a limit. The processes of a
-// group may still allocate the limit of the group minus its usage. Cached files do not count as
+// group may still allocate the group's limit minus the group's usage. Cached files do not count as
 // usage, because the kernel can evict them. In a container, the path in the line may exist only on
 // the host. Groups that do not exist are skipped. The root group is always checked, because a
 // container sees its own group as the root group.

@@ -7,7 +7,9 @@
 // Besides arenas, a process needs page tables, memory for each thread, and tables and buffers of
 // the runtime. Without huge pages, a page table has 8 bytes for each mapped page of 4 KiB. The code
 // of the program and of its libraries is not counted. It already is in memory when the free memory
-// is measured. ===----------------------------------------------------------------------===//
+// is measured.
+//
+//===----------------------------------------------------------------------===//
 
 #include "execute/MemoryFit.h"
 #include "core/Error.h"

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sample number g of step s depends only on the seed, s and g. The number of sample i of a
-// micro-batch is
+// Sample number g of step s depends only on the seed, s and g. In the step, the number of sample i
+// of a micro-batch is
 //
 //     g = (rank * micro_batches + micro_batch) * samples + i
 //

@@ -22,16 +22,16 @@ public:
   /// after another. A body is the code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
-  /// Forgets the accesses of the last phase, but remembers the arguments that the phase overwrote.
+  /// Begins a phase: forgets the accesses of the last phase, but not which arguments it overwrote.
   void begin();
   /// Ends a phase: records that the phase has overwritten the destinations of the steps `written`.
   void finish(ArrayRef<Step> written);
 
-  /// Makes `state` record all later reads of arguments.
+  /// Records every later read of an argument in an evaluation with `state`.
   void watch(EvaluationState &state);
-  /// Makes `state` record all later reads of arguments, and for each read whether it is in the row
-  /// at `rowIndices`. Refuses the evaluation if it reads, in another row, a value that a step of
-  /// `segment` computes.
+  /// Records every later read of an argument in an evaluation with `state`, and whether the read is
+  /// in the row at `rowIndices`. Refuses the evaluation if it reads, in another row, a value that a
+  /// step of `segment` computes.
   void watchRow(EvaluationState &state, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices);
   /// Records that `step` stores to its destinations at `indices`.
   void store(const Step &step, ArrayRef<AffineExpr> indices);

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Splits a reduction that selects a value and its position together into two reductions with one
-// result each. Like other reductions (KernelSteps.h), both may combine lanes in any order:
+// A reduction may select a value together with the position of this value. Splits such a reduction
+// into two reductions, each with one result. Each of the two may combine lanes in any order, like
+// other reductions (KernelSteps.h):
 //
 //   v, i = reduce x, k { c = x > v        t = reduce x { max(x, t) }
 //     select c, x, v                  =>  m = reduce x, k { min(x == t ? k : none, m) }

@@ -172,7 +172,8 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Converts a value loaded from a flat memref to the element type of the tensor (i1, index).
+/// Converts a value that was loaded from a flat memref to the element type of the tensor, which
+/// differs from the type in memory if it is i1 or index.
 static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isInteger(1)) {
     Type type = value.getType();

@@ -79,7 +79,7 @@ public:
 
   /// Returns the element of `tensor` at `indices`, as a scalar if it is equal in all lanes.
   Value evaluate(Value tensor, ArrayRef<AffineExpr> indices);
-  /// Returns the value of a scalar at the kernel's top level.
+  /// Returns the value of `value`, a scalar that is computed at the top level of the kernel.
   Value evaluateScalar(Value value);
   /// Evaluates result `number` of the body of `op` at the loop position `loops`, where `before` is
   /// the result so far. Returns the updated result.
@@ -120,8 +120,9 @@ private:
   Value loadStrided(Value memory, Type storage, AffineExpr offset);
   Value gather(Value memory, Type storage, AffineExpr offset, Value laneOffset);
   Value table(arith::ConstantOp op);
-  /// Returns the i1 lo <= index < hi and clamps `index` into [lo, hi). If the range of the index
-  /// decides the comparison, returns null and sets `always` to the result of the comparison.
+  /// Emits the comparison lo <= index < hi and returns its result, an i1. Clamps `index` to [lo,
+  /// hi). If the range of the index decides the comparison, returns null and sets `always` to the
+  /// result of the comparison.
   Value inside(Subscript &index, int64_t lo, int64_t hi, bool &always);
   Subscript toSubscript(Value index);
   Subscript toIndex(Value id);

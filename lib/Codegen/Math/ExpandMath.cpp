@@ -146,7 +146,7 @@ private:
     x = select(less(x, lo), constant(lo), x);
     return select(greater(x, hi), constant(hi), x);
   }
-  /// Returns x - n ln2 in two steps. The high part of ln2 has few bits, so its product with n is
+  /// Computes x - n ln2 in two steps. The high part of ln2 has few bits, so its product with n is
   /// exact.
   Value reduce(Value x, Value n) const {
     Value r = fma(n, constant(isDouble ? -0x1.62e42fefa39efp-1 : -0x1.62e4p-1), x);
