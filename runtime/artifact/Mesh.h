@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank is a row-major index over the axes of the mesh; the last axis varies fastest. The members
-// of a group along some axes have equal coordinates on all other axes, and are in row-major order:
+// The number of a rank is the row-major index of the rank's coordinates on the axes of the mesh, so
+// the coordinate on the last axis varies fastest. The members of a group along some axes have equal
+// coordinates on all other axes, and are in row-major order:
 //
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}

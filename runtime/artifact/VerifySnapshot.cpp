@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V24) The program 'snapshot' has one copy per state, in the order of the states, on no channel.
-//       Each copy copies the whole state to the host arena. The targets of the copies are disjoint.
-//       No state and no command of another program uses a byte from the first target to the last.
+// (V24) The program 'snapshot' consists of one command `copy` per state, in the order of the
+//       states, on no channel. Each copy copies the whole state to the host arena. The targets of
+//       the copies are disjoint. No state and no command of another program uses a byte from the
+//       first target to the last.
 //
 // ProgramVerifier checks that commands do not use the range that verifySnapshot() returns. For n
 // states, verifySnapshot() takes O(n log n) time.

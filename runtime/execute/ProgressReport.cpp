@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The watchdog records only the last command that a rank has enqueued on its GPU. The heartbeat of
-// the GPU is a number that shows which launches the GPU has begun: the number is n after the GPU
-// has begun launch 32 n of the run. If a command hangs or fails while the heartbeat is n, the
-// command is between launch 32 n and launch 32 (n + 1).
+// The watchdog records only which command a rank has enqueued last on its GPU. The GPU may execute
+// a much earlier command. The heartbeat of the GPU is a number that shows which launches the GPU
+// has begun: the number is n after the GPU has begun launch 32 n of the run. If a command hangs or
+// fails while the heartbeat is n, the command is between launch 32 n and launch 32 (n + 1).
 //
 //===----------------------------------------------------------------------===//
 

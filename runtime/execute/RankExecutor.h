@@ -41,7 +41,8 @@ public:
 
   //===- Memory, only while no program runs ---------------------------------===//
 
-  /// read() copies `bytes` bytes from offset `offset` of the arena; write() copies to that offset.
+  /// read() copies `bytes` bytes from offset `offset` of the arena, and write() copies `bytes`
+  /// bytes to offset `offset` of the arena.
   void read(uint64_t offset, void *to, uint64_t bytes) const;
   void write(uint64_t offset, const void *from, uint64_t bytes) const;
   /// readState() and writeState() copy bytes [first, first + bytes) of the rank's shard of a state.

@@ -35,8 +35,8 @@ static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   return nullptr;
 }
 
-/// Splits a text such as "map,row" into kinds of kernels. Throws Error if the artifact has no
-/// kernel of one of these kinds.
+/// Splits a text such as "map,row" into kinds of kernels. Throws Error if the text contains a kind
+/// of which the artifact has no kernel.
 static std::vector<std::string> checkKinds(const Artifact &artifact, const char *text) {
   std::set<std::string> known;
   const auto *kernels = artifact.manifest().kernels();

@@ -41,7 +41,7 @@ struct BatchOptions {
   uint64_t seed = 0;
   bool overfit = false; ///< true if every step uses the samples of step 0
   double validationFraction = 0.1;
-  /// Probability with which a random id is replaced by the first extra id of an input that has one.
+  /// If an input has extra ids, the probability with which the first extra id replaces a random id.
   double extraIds = 0;
 };
 

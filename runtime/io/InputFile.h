@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A file is opened once and read through one descriptor, so that its replacement by rename(2) has
-// no effect. Bytes are copied by pread(2) and not mapped, because an access to a mapped file that
-// another process has truncated raises SIGBUS. Size, modification time and change time are recorded
-// at opening, so that fstat(2) detects a file that was rewritten in place.
+// A file is opened once and read through one descriptor. If rename(2) replaces the file, the reader
+// therefore still reads the original file. Bytes are copied by pread(2) and not mapped, because an
+// access to a mapped file that another process has truncated raises SIGBUS. Size, modification time
+// and change time are recorded at opening, so that fstat(2) detects a file that was rewritten in
+// place.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads the variables of launchers, which one table lists. Throws Error if the value of a variable
-// is not a number, or if the rank is set but the number of ranks is not.
+// Reads the variables of launchers. The table `launchers` lists these variables. Throws Error if
+// the value of a variable is not a number, or if the rank is set but the number of ranks is not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,8 @@ static std::string attemptFolder(const Variables &variable, const LaunchPlace &p
   return place.localRanks == place.ranks ? folder : "";
 }
 
-/// Returns `text`, or its beginning and end with "..." between them if it exceeds 103 bytes.
+/// Returns `text` if it has at most 100 bytes. Otherwise returns its first and its last 50 bytes
+/// with "..." between them.
 static std::string shortened(const std::string &text) {
   constexpr size_t most = 100;
   return text.size() <= most
@@ -94,7 +95,8 @@ static std::string shortened(const std::string &text) {
              : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
-/// Returns the job id and the name of its variable or launcher as text, or "" without an id.
+/// Returns a text that contains the job id, and the variable or launcher from which the job id
+/// comes. Returns "" if there is no job id.
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   auto named = [&](const std::string &id, const char *source) {
     return "'" + shortened(id) + "' (" + source + ")";

@@ -6,8 +6,9 @@
 //
 // Reads the rank of a process from environment variables that a launcher has set. If the variables
 // of several launchers are set, the first of these launchers in the list below determines the rank.
-// An outer launcher may start an inner launcher once per machine. The inner launcher then precedes
-// the outer one in the list, because ranks of the outer launcher only number machines:
+// An outer launcher may start an inner launcher once per machine. The inner launcher precedes the
+// outer launcher in the list, because the ranks of the outer launcher then only number the
+// machines:
 //
 //     torchrun   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //     Open MPI   OMPI_COMM_WORLD_RANK _SIZE _LOCAL_RANK _LOCAL_SIZE

@@ -45,10 +45,10 @@ namespace {
 /// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  Value candidate;       // x; does not depend on the results so far (v and i)
-  bool greatest = true;  // true if the greatest value is chosen, false if the least
-  bool last = false;     // true if the last of equal elements is chosen, false if the first
-  bool nanWins = false;  // true if NaN is chosen over all other values, false if never
+  Value candidate;      // x; does not depend on the results so far (v and i)
+  bool greatest = true; // true if the greatest value is chosen, false if the least
+  bool last = false;    // true if the last of equal elements is chosen, false if the first
+  bool nanWins = false; // true if NaN is chosen over all other values, false if NaN is never chosen
   bool keepsNan = false; // true for max(x, v): NaN changes the value, but not the position
   bool isUnsigned = false;
 

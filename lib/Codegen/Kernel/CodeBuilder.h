@@ -55,7 +55,7 @@ public:
   Value larger(Value a, Value b);
 
   using Carried = SmallVector<Value>;
-  /// Emits for (i = from; i < to; i += step) body(i).
+  /// Emits the loop `for (i = from; i < to; i += step) body(i)`.
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
   /// Emits the same loop with loop-carried values whose initial values are `first`. Returns their
   /// values after the last iteration.

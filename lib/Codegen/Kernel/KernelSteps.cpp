@@ -9,8 +9,8 @@
 //   %q = generic %c {sum of squares}      step 2   row reduction
 //   %y = generic %c, %q {c rsqrt(q)}      step 3   map, a result
 //
-// A value becomes a step if it is a result, a reduction or a scatter. A costly value also becomes a
-// step if more than one step reads it. Steps are in the order of their ops.
+// A value becomes a step if it is a result of the kernel, a reduction or a scatter. A costly value
+// also becomes a step if more than one step reads it. Steps are in the order of their ops.
 //
 //===----------------------------------------------------------------------===//
 

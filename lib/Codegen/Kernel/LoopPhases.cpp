@@ -64,7 +64,8 @@ static bool readsConstant(Operation &op, func::FuncOp function, ArrayRef<bool> w
          argument.getArgNumber() < writes.size() && !writes[argument.getArgNumber()];
 }
 
-/// Returns the loop along which to split an op, or nothing if the op is small or has no such loop.
+/// Returns the loop along which an op is split. Returns nothing if the op is small, or if none of
+/// its loops is suitable.
 static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   int64_t iterations = 1;

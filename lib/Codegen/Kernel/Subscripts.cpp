@@ -158,7 +158,7 @@ void Subscripts::accumulate(AffineExpr expr, int64_t factor, LinearForm &form) c
                form);
     return;
   }
-  // A dim whose range has one value becomes a constant.
+  // If the range of a dim contains only one value, this value replaces the dim.
   if (auto dim = dyn_cast<AffineDimExpr>(expr);
       dim && dims[dim.getPosition()].lo == dims[dim.getPosition()].hi) {
     form.constant += factor * dims[dim.getPosition()].lo;
