@@ -10,8 +10,8 @@
 // tokens. Ids have 2 bytes after the magic number 20240520 with version 1, and 4 bytes after
 // 20240801 with version 7.
 //
-// If an id is not below the limit, the constructor throws Error with the position of the id. Later
-// changes of the file are detected by expectUnchanged().
+// If an id is not below the limit, the constructor throws Error with the position of the id.
+// expectUnchanged() detects whether the file has changed since then.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,18 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel is a graph of tensors. The evaluator follows operands backwards from one element:
+// A kernel is a graph of tensors. To emit the code for one element of a tensor, the evaluator
+// follows the operands backwards:
 //
 //   evaluate(%y, [row, 64 k + lane])        %y = generic(%x, %m) {sub}
 //     evaluate(%x, [row, 64 k + lane])        -> vector.load %x[768 row + 64 k]
 //     evaluate(%m, [row])                     -> the row's scalar
 //     arith.subf : vector<64xf32>             -> %m is broadcast
 //
-// Views (reshapes, slices, concatenations, padding) only change the indices. Tensors in memory are
-// loaded (ElementAddress.cpp). Indices that depend on data become new variables. If a vector has
-// elements of two inputs of a view, both inputs are evaluated at clamped indices, and a select
-// combines the results. If possible, the innermost loop is split at the positions where the input
-// changes (see EvaluationState::splits).
+// Views (reshapes, slices, concatenations, padding) only change the indices. Elements of tensors in
+// memory are loaded (ElementAddress.cpp). If the lanes of a vector come from two inputs of a view,
+// both inputs are evaluated at clamped indices, and a select combines the results. If possible, the
+// innermost loop is split at the positions where the view changes from one input to another, which
+// makes the select unnecessary (see EvaluationState::splits).
 //
 //===----------------------------------------------------------------------===//
 
@@ -297,7 +298,8 @@ Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before,
   return broadcast(after);
 }
 
-/// Returns a value of type index as an affine function of the loops, or nothing if it is not one.
+/// If `value` is an affine function of the loops, returns its index expression at the loop position
+/// `loops`. Otherwise returns nothing.
 std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> loops) {
   if (auto index = value.getDefiningOp<linalg::IndexOp>())
     return loops[index.getDim()];
@@ -314,7 +316,8 @@ std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> 
   unsigned numDims = apply.getAffineMap().getNumDims();
   AffineExpr expr = apply.getAffineMap().getResult(0).replaceDimsAndSymbols(
       ArrayRef(operands).take_front(numDims), ArrayRef(operands).drop_front(numDims));
-  // Refuses negative values and ceildiv, because Subscripts expects non-negative values.
+  // Refuses expressions that may be negative or that contain ceildiv, because Subscripts expects
+  // non-negative values.
   return expr.isPureAffine() && subscripts().range(expr).lo >= 0 && expr.walk([](AffineExpr e) {
     return e.getKind() == AffineExprKind::CeilDiv ? WalkResult::interrupt() : WalkResult::advance();
   }) == WalkResult::advance()
@@ -330,7 +333,7 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
     key.second.push_back(loop.expr.getAsOpaquePointer());
     key.second.push_back(loop.lanes.getAsOpaquePointer());
   }
-  // Values that depend on the result so far must not be reused.
+  // A value that depends on the result so far must not be reused, because this result changes.
   bool carries = !state.carried.empty() &&
                  state.carried.begin()->first.getParentBlock() == op.getBody() &&
                  dependsOnOutput(op, value);
@@ -343,7 +346,8 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
   return result;
 }
 
-/// Evaluates an argument of the body: the element of the operand at the loop position `loops`.
+/// Evaluates an argument of the body: the element that the body reads from the operand at the loop
+/// position `loops`.
 Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
                                  ArrayRef<Subscript> loops) {
   if (Value value = state.carried.lookup(argument))
@@ -353,7 +357,7 @@ Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
     return evaluateScalar(operand.get());
   SmallVector<Subscript> indices;
   for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
-    // Results of the map are single loops, or sums of loops with coefficients (from slices).
+    // A result of the map is a single loop, or a sum of loops with coefficients (caused by slices).
     if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
       indices.push_back(loops[dim.getPosition()]);
       continue;
@@ -467,7 +471,8 @@ Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices
 Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {
   int64_t dim = op.getDim(), offset = 0;
   Value result;
-  // Visits inputs from last to first. Selects between an input and the value of later inputs.
+  // Visits the inputs from the last to the first. Each select chooses between the visited input and
+  // the value that was computed from the later inputs.
   SmallVector<std::pair<Value, int64_t>> parts;
   for (Value part : op.getInputs()) {
     parts.push_back({part, offset});

@@ -18,9 +18,10 @@
 //   sin    x = n pi/2 + r (pi/2 in three terms), polynomials in r^2, quadrant from n mod 4
 //   pow    exp(y log x), with the logarithm as a sum of two numbers
 //
-// Functions except exp, exp2, tanh, erf, round and rsqrt compute f32 in f64. The errors against
-// libm are at most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments of sin, cos
-// and tan must have |x| < 2^30, because for larger |x| the reduction to [-pi/4, pi/4] loses digits.
+// For operands of type f32, most functions compute in f64. The exceptions are exp, exp2, tanh, erf,
+// round and rsqrt, which compute in f32. The errors against libm are at most 2 ulp in f32 and 1e-14
+// in f64 (test/Codegen/math.mlir). Arguments of sin, cos and tan must have |x| < 2^30, because for
+// larger |x| the reduction to [-pi/4, pi/4] loses digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +82,8 @@ public:
   Value isInt(Value x, int64_t y) const {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, integer(y));
   }
-  /// Evaluates a polynomial by Horner's rule with fma. The highest power comes first.
+  /// Evaluates a polynomial by Horner's rule with fma. The first coefficient is that of the highest
+  /// power.
   Value polynomial(ArrayRef<double> coefficients, Value x) const {
     Value p = constant(coefficients.front());
     for (double c : coefficients.drop_front())
@@ -122,9 +124,10 @@ private:
       return VectorType::get(vector.getShape(), element, vector.getScalableDims());
     return element;
   }
-  /// Returns n = x · factor (or x if `factor` is null), rounded to an integer, and 2^e for e = n -
-  /// below. The power is correct if e is in the normal range, and 0 if e is one below this range.
-  /// An addition computes e + bias in the low bits; a shift moves these bits to the exponent.
+  /// Returns n and 2^e for e = n - below. n is x · factor (or x if `factor` is null), rounded to an
+  /// integer. The power is correct if e is in the range of normal exponents, and 0 if e is one less
+  /// than the least of them. An addition of a large constant leaves e + bias in the low bits of the
+  /// sum, and a shift moves these bits to the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));
@@ -143,7 +146,7 @@ private:
     x = select(less(x, lo), constant(lo), x);
     return select(greater(x, hi), constant(hi), x);
   }
-  /// Returns x - n ln2 in two steps. The high part of ln2 has few bits, so its product with n is
+  /// Computes x - n ln2 in two steps. The high part of ln2 has few bits, so its product with n is
   /// exact.
   Value reduce(Value x, Value n) const {
     Value r = fma(n, constant(isDouble ? -0x1.62e42fefa39efp-1 : -0x1.62e4p-1), x);
@@ -158,7 +161,8 @@ private:
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr double log2e = 0x1.71547652b82fep0;
 
-/// Returns e^x. Results below the normal range (2^-125, or 2^-1021 in f64) become 0.
+/// Returns e^x. Results below 2^-125 (in f64 below 2^-1021), near the end of the normal range,
+/// become 0.
 Value Real::exp(Value x) const {
   x = isDouble ? clamp(x, -708.4, 710) : clamp(x, -87.34, 89);
   auto [n, s] = round(x, constant(log2e), 1);
@@ -181,7 +185,8 @@ Value Real::exp2(Value x) const {
   return add(half, half);
 }
 
-/// Computes 2^x in f32 for x = n + f as the product of 2^(n - 1) and a polynomial for 2^(f + 1).
+/// Computes 2^x in f32. Splits x into an integer n and a fraction f, and multiplies 2^(n - 1) by a
+/// polynomial that approximates 2^(f + 1).
 Value Real::smallExp2(Value x) const {
   x = select(less(x, -126), constant(-126), x);
   auto [n, s] = round(x, Value(), 1);
@@ -198,7 +203,7 @@ Value Real::expm1(Value x) const {
   // Computes half of 2^n m + (2^n - 1), because 2^n itself may overflow.
   Value half = fma(s, m, sub(s, constant(0.5)));
   Value y = select(greater(x, top), exp(x), add(half, half));
-  // Returns x for x = 0 and x = -0, because y is 0 for both.
+  // Returns x if x is 0 or -0, because y is 0 in both cases.
   return select(equal(x, 0), x, y);
 }
 
@@ -219,8 +224,9 @@ Value Real::erf(Value x) const {
   return select(greater(a, 1), copySign(sub(constant(1), erfcTo6(a)), x), inner);
 }
 
-/// Returns erfc(x): exp(-q(x)) for x > 1, 2 - exp(-q(-x)) for x < -1, otherwise 1 - erf(x) by a
-/// polynomial. exp(-q) is constant above 4 in f32 and 6 in f64, where 1 - erfc(x) rounds to 1.
+/// Returns erfc(x) for x up to 6: exp(-q(x)) for x > 1, 2 - exp(-q(-x)) for x < -1, and otherwise 1
+/// - erf(x), where a polynomial computes erf(x). The argument of q is limited to 4 in f32 and to 6
+/// in f64; above these limits, 1 - erfc(x) rounds to 1.
 Value Real::erfcTo6(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);
@@ -235,15 +241,15 @@ Value Real::erfcTo6(Value x) const {
 }
 
 Value Real::erfc(Value x) const {
-  // The result is 0 from x = 27.3 on.
+  // For x >= 27.3, the result is 0.
   Value a = clamp(x, 6, 30), z = mul(a, a), rest = fma(a, a, neg(z));
   Value p = polynomial(erfcTail64, div(constant(1), z));
   Value far = mul(exp(neg(z)), div(fma(neg(rest), p, p), a));
   return select(greater(x, 6), far, erfcTo6(x));
 }
 
-/// Returns log x = hi + lo for positive, finite x. Zero, negative numbers, infinity and NaN
-/// give the correct value in hi, and lo = 0.
+/// Returns the logarithm of x as the sum of two numbers hi and lo. If x is zero, negative, infinite
+/// or NaN, hi is the result and lo is 0.
 std::pair<Value, Value> Real::logTwo(Value x) const {
   Value tiny = less(x, 0x1p-1022);
   Value scaled = select(tiny, mul(x, constant(0x1p54)), x);
@@ -261,7 +267,8 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d)));
   Value z = mul(s, s);
   Value tail = mul(mul(s, z), polynomial(atanhTail64, z));
-  // hi is 2 s + e ln2; e ln2 is exact, as this ln2 has 32 bits. lo is the sum of all other terms.
+  // hi is 2 s + e ln2. The product e ln2 is exact, because this ln2 has only 32 bits. lo is the sum
+  // of all other terms.
   Value base = mul(eFloat, constant(0x1.62e42feep-1)), twoS = add(s, s);
   Value hi = add(base, twoS);
   Value lo = sub(twoS, sub(hi, base));
@@ -316,7 +323,8 @@ Value Real::pow(Value x, Value y) const {
   low = select(finite, low, constant(0));
   Value r = exp(p);
   r = select(cmp(arith::CmpFPredicate::OLT, abs(r), constant(infinity)), fma(r, low, r), r);
-  // If the base is negative, the result is negative for odd exponents, and NaN for fractional ones.
+  // If the base is negative, the result is negative for odd exponents, and NaN for exponents that
+  // are not integers.
   Value whole = cmp(arith::CmpFPredicate::OEQ, trunc(y), y);
   Value half = mul(y, constant(0.5));
   Value odd =
@@ -381,7 +389,8 @@ namespace {
 using Unary = Value (*)(const Real &, Value);
 using Binary = Value (*)(const Real &, Value, Value);
 
-/// Expands an op with one operand. If `Wide` is true, computes f32 in f64 and rounds the result.
+/// Expands an op with one operand. If `Wide` is true and the operand is f32, computes in f64 and
+/// rounds the result to f32.
 template <typename Op, bool Wide>
 struct ExpandUnary : OpRewritePattern<Op> {
   ExpandUnary(MLIRContext *context, Unary expand) : OpRewritePattern<Op>(context), expand(expand) {}
@@ -425,7 +434,8 @@ struct ExpandBinary : OpRewritePattern<Op> {
   Binary expand;
 };
 
-/// Expands x^n: repeated squaring for constant |n| <= 64, otherwise pow.
+/// Expands x^n. If n is a constant and |n| <= 64, emits multiplications (repeated squaring).
+/// Otherwise emits a math.powf.
 struct ExpandPowI : OpRewritePattern<math::FPowIOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::FPowIOp op, PatternRewriter &rewriter) const override {
@@ -459,7 +469,7 @@ struct ExpandPowI : OpRewritePattern<math::FPowIOp> {
   }
 };
 
-/// Expands x^y for the constants y = 1, 2, 3 and -1.
+/// Expands x^y if y is one of the constants 1, 2, 3 and -1.
 struct ExpandPowConstant : OpRewritePattern<math::PowFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::PowFOp op, PatternRewriter &rewriter) const override {
@@ -491,8 +501,8 @@ struct ExpandPowConstant : OpRewritePattern<math::PowFOp> {
   }
 };
 
-/// Expands clamp to max with the lower bound, then min with the upper bound. NaN propagates. (The
-/// upstream expansion of LLVM 22 exchanges the bounds.)
+/// Expands clamp to a max with the lower bound, followed by a min with the upper bound. NaN
+/// propagates. (The upstream expansion of LLVM 22 exchanges the bounds.)
 struct ExpandClamp : OpRewritePattern<math::ClampFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &rewriter) const override {
@@ -512,7 +522,7 @@ static void addBinary(RewritePatternSet &patterns, Binary expand) {
   patterns.add<ExpandBinary<Op, Wide>>(patterns.getContext(), expand);
 }
 
-/// Rounds to the nearest integer, and a half away from zero.
+/// Rounds to the nearest integer. If two integers are equally near, rounds away from zero.
 static Value roundAway(const Real &r, Value x) {
   Value whole = r.trunc(x);
   Value up = r.add(whole, r.copySign(r.constant(1), x));
@@ -520,14 +530,15 @@ static Value roundAway(const Real &r, Value x) {
   return r.select(half, up, whole);
 }
 
-/// Returns x - trunc(x / y) y, exact for |x / y| < 2^53 (the quotient may be off by one).
+/// Returns x - trunc(x / y) y. The result is exact for |x / y| < 2^53, because a computed quotient
+/// that is off by one is corrected.
 static Value remainder(const Real &r, Value x, Value y) {
   Value a = r.abs(x), d = r.abs(y);
   Value q = r.trunc(r.div(a, d));
   Value rest = r.fma(r.neg(q), d, a);
   rest = r.select(r.less(rest, 0), r.add(rest, d), rest);
   rest = r.select(r.cmp(arith::CmpFPredicate::OGE, rest, d), r.sub(rest, d), rest);
-  // `small` is also true for an infinite divisor.
+  // `small` is also true if x is finite and y is infinite.
   Value small = r.cmp(arith::CmpFPredicate::OLT, a, d);
   return r.copySign(r.select(small, a, rest), x);
 }
