@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A worker processes a range of column panels (or row panels, see
-// Plan::splitRows):
+// Emits one phase. A worker processes a range of panels of columns, or of panels of rows if
+// Plan::splitRows is true:
 //
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc
@@ -15,9 +15,9 @@
 //         for each panel of rows, for each panel of the group
 //           tile += lhs · rhs; after the last k: finish the tile;
 //
-// If a tile is whole and needs no epilogue, its sums are in the result's buffer, otherwise in the
-// worker's scratch. The scratch has space for mc × nc sums if partial sums must be kept until the
-// next block of k.
+// The sums of a tile are in the result's buffer if the tile is whole and needs no epilogue.
+// Otherwise they are in the worker's scratch. If partial sums must be kept until the next block of
+// k, the scratch has space for mc × nc sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// Rows and columns that a worker computes, columns whose sums scratch holds, and first column of
-  /// the packed panels.
+  /// The rows and columns that a worker computes, the columns whose sums are in scratch, and the
+  /// first column of the packed panels.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;
@@ -85,8 +85,8 @@ Pointer PhaseEmitter::panel(const Side &side, Value number) {
   return {base, type, b.mul(number, plan.panelSize(side.width))};
 }
 
-/// Returns the address of a tile's sums in scratch. If no partial sums must be kept, all tiles use
-/// the same address.
+/// Returns the address of a tile's sums in scratch. If partial sums need not be kept until the next
+/// block of k, all tiles use the same address.
 Pointer PhaseEmitter::waitingTile(Value row, Value col, Range rows, Range sumCols) {
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(plan.tileOffset)});
   Value number = b.constant(0);

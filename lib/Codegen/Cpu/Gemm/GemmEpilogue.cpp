@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // For each row of the tile and each vector of its columns, loads the inputs of the elementwise ops,
-// runs their bodies on vectors, and stores the results. Columns outside the result are masked. At
-// this time, the tile is still in the L1 cache.
+// runs their bodies on vectors, and stores the results. Columns outside the result are masked. The
+// tile is then still in the L1 cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@ namespace {
 class RowEmitter {
 public:
   RowEmitter(CodeBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
-  /// An operand and the address of its element at the tile's corner, computed before the loops.
+  /// An operand, and the address of its element at the first row and column of the tile. The
+  /// address is computed before the loops.
   using Corner = std::pair<const Operand *, Pointer>;
 
   Pointer corner(const Operand &operand, const TileRegion &region) {

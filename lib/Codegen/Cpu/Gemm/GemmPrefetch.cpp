@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The epilogue of a tile reads and writes a few columns of many rows. The cache lines of these
-// elements are prefetched before the tile's last product. The hardware does not predict these
-// lines, because a tile has only one or two lines per row.
+// elements are prefetched before the last product of the tile. The hardware would not prefetch
+// these lines, because a tile has only one or two lines in each row.
 //
 // If there are few rows, a panel of rhs is used only a few times, and reading it from memory takes
 // a large part of the time. Therefore each micro-kernel of a panel prefetches a part of the next
@@ -20,9 +20,9 @@
 //   columns contiguous            a tile takes a range of k, with one or a few lines each
 //
 // Each iteration of the micro-kernel's loop issues one prefetch. If there are fewer lines than
-// iterations, lines are prefetched more than once, which costs instructions but no memory traffic.
-// After the last panel the prefetched addresses may be outside the buffer, because a prefetch never
-// fails.
+// iterations, some lines are prefetched more than once. This costs instructions but no memory
+// traffic. For the last panel, the prefetched addresses may be outside the buffer. This is
+// harmless, because a prefetch never fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ using namespace mlir::fsdp::gemm;
 
 static constexpr int64_t lineBytes = 64;
 
-/// Returns the number of cache lines per value of k of a panel whose columns are contiguous.
+/// Returns the number of cache lines for one value of k of a panel whose columns are contiguous.
 static int64_t linesPerK(const Side &side) {
   int64_t bytes = getStorageType(side.operand.access.elementType).getIntOrFloatBitWidth() / 8;
   return llvm::divideCeil(side.width * bytes, lineBytes);
