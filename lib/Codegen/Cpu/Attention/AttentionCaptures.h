@@ -24,9 +24,9 @@ struct Units {
 /// One op `fsdp.contribute`, and the memory of the partial sums of its contributions.
 struct Contribution {
   ContributeOp op;
-  unsigned gradient;        ///< index into `gradients` of the gradient to which `op` adds
-  Dependence where;         ///< arguments on which the indices of `op` depend
-  Type work;                ///< type of the sums
+  unsigned gradient; ///< index into `gradients` of the gradient to which `op` adds
+  Dependence where;  ///< arguments on which the indices of `op` depend
+  Type work;         ///< type of the sums
   // Scratch of a worker for the sums of a row, of a tile or block, and of a head.
   Part row, tile, head;
   int64_t sharedOffset = 0; ///< offset of the sums of all heads in the shared scratch
