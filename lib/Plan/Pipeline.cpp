@@ -30,8 +30,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
                          {host, cluster, {"keep-gathers", keepGathers}}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
-  // Buffers and offsets are assigned by separate passes, so that tests can read the result of each
-  // pass.
+  // Separate passes assign buffers and offsets, so that tests can read both results.
   pm.addPass(createAssignBuffersPass());
   if (plan.offload.any())
     pm.addPass(configure(createOffloadBuffersPass(), options,

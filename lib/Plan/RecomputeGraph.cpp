@@ -243,8 +243,7 @@ int64_t RecomputeGraph::getSavedBytes(const llvm::BitVector &recomputed) const {
 // Step 4
 //===----------------------------------------------------------------------===//
 
-/// Moves `op`, and the ops that define its operands, before `place` unless they already precede
-/// `place`.
+/// Moves `op` and the ops that define its operands before `place`, unless they precede it already.
 void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   if (op->getBlock() != &block || op->isBeforeInBlock(place) || op == place)
     return;
@@ -298,8 +297,7 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
 
 void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
   // For each segment, find the first op after the moment that reads a result of the segment's
-  // recomputed calls. A view of such a result counts as a reader, because the view will read the
-  // copy.
+  // recomputed calls. A view of such a result counts as a reader, too.
   auto segmentOf = [&](Value value) -> std::optional<unsigned> {
     Operation *def = aliasing.getBase(value).getDefiningOp();
     auto number = def ? numbers.find(def) : numbers.end();

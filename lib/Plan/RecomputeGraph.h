@@ -20,8 +20,7 @@ public:
     KernelCallOp op;
     /// Index of the call's segment, in program order.
     unsigned segment = 0;
-    /// Whether other segments read results of the call. The results of such a call are never
-    /// recomputed.
+    /// Whether other segments read results of the call. Such a call is never recomputed.
     bool isBoundary = false;
     /// Whether a result is read after the moment (the end of the forward).
     bool isSaved = false;

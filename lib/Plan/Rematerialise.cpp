@@ -74,8 +74,7 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
   }
 
   /// Returns the calls that may be computed again and whose results the policy does not keep.
-  /// Calls at a boundary of segments are never computed again, but the N calls of KIND/N include
-  /// them.
+  /// Boundary calls may not be computed again, but the N calls of KIND/N include them.
   static llvm::BitVector findRecomputed(const RecomputeGraph &graph,
                                         const CheckpointingPolicy &parsed) {
     SymbolTableCollection tables;

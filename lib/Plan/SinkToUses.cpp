@@ -141,8 +141,7 @@ private:
     });
   }
 
-  /// Runs step 2. Returns true if the gain of moving `op` to the position `limit` exceeds the
-  /// price.
+  /// Runs step 2. Returns true if the gain of moving `op` to `limit` exceeds the price.
   bool gains(Operation *op, int64_t limit) {
     int64_t here = places.at(op), balance = 0;
     auto call = dyn_cast<KernelCallOp>(op);

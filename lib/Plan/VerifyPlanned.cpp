@@ -165,8 +165,7 @@ private:
   };
 
   /// Returns the end of the range of bytes that a slice covers over all iterations of its loop. A
-  /// slice that is written has a stride of 0 or of the slice's size. Only slices of inputs have
-  /// other strides.
+  /// slice that is written has a stride of 0 or its size. Only slices of inputs have other strides.
   static int64_t getReach(SliceAttr slice, const NumberedCommand &command) {
     return slice.getOffset() + slice.getBytes() + slice.getStride() * (command.turns - 1);
   }

@@ -6,8 +6,7 @@
 //
 // Declares the functions of Codegen that the driver calls. `compileCpuImage` compiles the kernel
 // functions of a module into one linked image. `compileReferenceImage` compiles the functions as
-// plain loops, so that results can be compared with the results of these loops. A kernel passes
-// through these forms:
+// plain loops, whose results serve for comparisons. A kernel passes through these forms:
 //
 //   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
 //     lowerKernel       |
@@ -35,7 +34,7 @@ class KernelCache;
 /// with a static shape, the identity layout and storage element types. They are followed by
 /// `memref<?xi8>` if info.sharedBytes > 0, the indices begin and end, and the worker's scratch
 /// `memref<?xi8>`. Each phase has the attributes fsdp.extent and fsdp.tile. info.phases lists the
-/// phases in the order in which they run.
+/// phases in the order of execution.
 LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 /// Compiles every kernel (fsdp.kernel) of `module` and links the objects; `module` is not changed.
@@ -50,8 +49,8 @@ FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target,
 FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);
 
 /// Compiles the kernels to code with which results are compared: upstream passes emit plain loops
-/// that run in one thread and call libm. If `widen` is true, all float arithmetic is in f64. The
-/// types of the bindings do not change.
+/// that run in one thread and call libm. If `widen` is true, all float arithmetic is in f64, but
+/// the types of bindings do not change.
 FailureOr<Image> compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen);
 
 } // namespace mlir::fsdp

@@ -57,8 +57,7 @@ struct CpuTarget {
   /// `why` to the error.
   static std::optional<CpuTarget> find(StringRef name, std::string &why);
 
-  /// Creates a code generator that emits position-independent code and does not fuse
-  /// multiplications with additions.
+  /// Creates a generator of position-independent code that does not fuse multiply and add.
   std::unique_ptr<llvm::TargetMachine> createTargetMachine() const;
 };
 

@@ -27,8 +27,7 @@ FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp lay
                                          ArrayRef<int64_t> live);
 
 /// Keeps the current order of the commands, and inserts the wait for each transfer directly after
-/// the transfer's start. Copies that become transfers get the ids `nextId`, `nextId` + 1, and so
-/// on.
+/// the transfer's start. Copies get the ids `nextId`, `nextId` + 1, and so on.
 void applyInOrder(const CommandGraph &graph, const ScheduleProblem &problem, int64_t &nextId);
 
 /// Moves the commands of `block` into the order of the solver. Sets the channel of each transfer

@@ -22,8 +22,7 @@
 //    limit allows the later wait.
 // 3. The total size of the collectives of a launch is never more than `bucketBytes` bytes.
 // 4. A transfer that starts directly after another transfer of its kind has no latency of its own.
-//    The two starts may be adjacent because of steps 1 and 2, or because a kernel needs both
-//    transfers.
+//    The two starts may be adjacent because of steps 1 and 2, or because a kernel needs both.
 //
 // A launch is done when all its transfers are done. O(collectives²). If the options limit how many
 // gathers may start early (prefetch), no gather joins another gather, because it would start

@@ -182,8 +182,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
                   : transfer.isBackward ? limits.backwardPrefetch
                                         : limits.forwardPrefetch;
   if (ahead >= 0) {
-    // Start only after the wait for the transfer that is `ahead` positions before this one on the
-    // channel.
+    // Start only after the wait for the transfer that is `ahead` positions earlier on the channel.
     size_t index = before.size();
     unsigned least = ahead == 0                            ? transfer.wait
                      : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest
@@ -193,8 +192,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
       transfer.limit = "prefetch";
     }
   }
-  // Start only after the transfer for the previous kernel has ended, so that two buffers are
-  // enough.
+  // Start only after the end of the transfer for the previous kernel, so that two buffers suffice.
   if (transfer.channel == fromFileChannel)
     for (Transfer *other : llvm::reverse(before))
       if (other->latest < transfer.latest) {
@@ -335,8 +333,7 @@ llvm::SmallVector<ScheduleEvent> ScheduleSolver::getOrder() const {
   return order;
 }
 
-/// Returns the part of a launch's exposed seconds that is attributed to the given collective of the
-/// launch.
+/// Returns the part of a launch's exposed seconds that is attributed to the given collective.
 double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   const Transfer &transfer = transfers[index];
   if (transfer.bucket == none)

@@ -28,11 +28,10 @@ struct ScheduleLimits {
   /// Maximum number of late copies between the arenas of device and host that may start before the
   /// wait for an earlier late copy. The value -1 means that there is no limit.
   int64_t copyPrefetch = -1;
-  /// Maximum total size in bytes of the collectives that start as one launch. If 0, each collective
-  /// starts alone.
+  /// Maximum total bytes of collectives that start as one launch. If 0, each collective starts
+  /// alone.
   int64_t bucketBytes = 0;
-  /// Maximum number of bytes that may be alive at a command of this program. If 0, there is no
-  /// limit.
+  /// Maximum number of bytes alive at a command of this program. If 0, there is no limit.
   int64_t bytes = 0;
   /// Factor by which collectives are assumed to take longer than estimated.
   double slack = 1;
@@ -93,8 +92,7 @@ private:
   bool followsTransfers(const Transfer &transfer) const;
   bool joinGather(Transfer &transfer, const Transfer &first, const ScheduleLimits &limits);
   bool joinReduction(Transfer &transfer, const Transfer &last, const ScheduleLimits &limits);
-  /// Returns the transfers that start together with `leader` (including `leader`), in the order of
-  /// their waits.
+  /// Returns the transfers that start with `leader`, and `leader`, in the order of their waits.
   llvm::SmallVector<unsigned> getBucket(unsigned leader) const;
   llvm::SmallVector<unsigned> getLaunch(const Event &event) const;
   double getSeconds(const Transfer &transfer) const;

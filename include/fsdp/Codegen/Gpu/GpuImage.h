@@ -90,8 +90,7 @@ struct GpuImage {
   std::vector<EntryReport> reports; ///< one report per entry, in order; empty without ptxas
 };
 
-/// Returns the reason why the kernel function `kernel` cannot be compiled for the chip, or nothing
-/// if it can.
+/// Returns the reason why `kernel` cannot be compiled for the chip, or nothing if it can.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 
 /// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a warning

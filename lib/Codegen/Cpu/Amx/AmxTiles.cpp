@@ -146,7 +146,7 @@ void TileRegisters::step(Value step) {
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
   // For one step, the tiles of one operand stay in registers: the operand with fewer tiles. The
-  // tiles of the other operand are loaded alternately into the remaining registers.
+  // tiles of the other operand are loaded in turn into the remaining registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {
@@ -212,8 +212,7 @@ Value EmulatedTiles::flush(Value vector) {
   return arith::BitcastOp::create(b, b.loc, type, kept);
 }
 
-/// Returns the first (even, in the low half) or second (odd, in the high half) bf16 of each pair,
-/// converted to f32.
+/// Returns the even bf16 (low half) or the odd bf16 (high half) of each pair, converted to f32.
 Value EmulatedTiles::half(Value pairs, bool odd) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.loc,

@@ -40,8 +40,8 @@ struct Product {
 void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
                  TypedAttr constant, function_ref<void(Value)> beside = nullptr);
 
-/// Emits the configuration of all tile registers as 16 rows of 64 bytes. `place` is a buffer of
-/// configBytes bytes.
+/// Emits the configuration of all tile registers: 16 rows of 64 bytes. `place` has configBytes
+/// bytes.
 void emitConfigure(CodeBuilder &b, const Pointer &place);
 /// Emits the release of the tile registers. The operating system then need not save them when it
 /// switches threads.

@@ -37,8 +37,7 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Number of elements after the end of a tile that the code may read together with the tile's last
-/// fragment.
+/// Number of elements after the end of a tile that the code may read with the last fragment.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -159,8 +158,7 @@ Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool ac
   return {b.at(all, first, b.constant(0)), all.rowStride, 1};
 }
 
-/// Returns the matrix in which the dQ of a head is summed, with elements of the wide type (f32 or
-/// f64).
+/// Returns the matrix in which the dQ of a head is summed, in the wide type (f32 or f64).
 Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
   int64_t elements = plan.paddedRows * plan.dq.stride;
   if (units.chunks == 1) {
@@ -356,8 +354,7 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
   };
   int64_t rowSteps = numbers.steps(plan.blockRows);
   // If the columns of a tile that is packed across rows are read as rows, the result is the
-  // transposed tile. Only AMX tile registers cannot read a tile in this way and need a transposed
-  // copy.
+  // transposed tile. Only AMX tile registers cannot read a tile in this way.
   auto transposed = [&](const Part &part) {
     if (numbers.arithmetic != Arithmetic::Tiles)
       return Matrix{scratch(part, step), 1, part.stride};

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An fsdp.contribute adds a contribution to the gradient of a captured tensor. The way in which
-// contributions are summed depends on the arguments (b, h, q, k) that occur in the indices of the
-// op:
+// An fsdp.contribute adds a contribution to the gradient of a captured tensor. How contributions
+// are summed depends on the arguments (b, h, q, k) that occur in the op's indices:
 //
 //   arguments        summed over                           stored sums
 //   none, b, h       lanes of a row, a tile, then the head    one sum per head and chunk
@@ -23,8 +22,8 @@
 // along which units are not divided in order. Therefore no sum depends on which worker runs which
 // unit.
 //
-// A shared table is the buffer of the result if the result has the type of the sums. Otherwise the
-// shared table is in scratch.
+// A shared table is the result's buffer if that has the type of the sums, otherwise it is in
+// scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -156,8 +155,7 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
   return e.b.shift(tables, e.b.mul(unit, gradient.type.getNumElements()));
 }
 
-/// Returns the address of the `count` sums of a head and a chunk. If `chunk` is null, returns the
-/// address of the sums of the head.
+/// Returns the address of the `count` sums of a head and a chunk (of a head if `chunk` is null).
 Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
                          int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);

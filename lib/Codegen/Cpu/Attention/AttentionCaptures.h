@@ -67,8 +67,8 @@ public:
   void beginBlock(Emitter &e, const Head &head, Value group);
   void beginTile(Emitter &e);
   void endRow(Emitter &e);
-  /// Adds the contributions of the score elements at `site`. `keep` is the mask of lanes to add;
-  /// If `keep` is null, all lanes are added.
+  /// Adds the contributions of the score elements at `site`. `keep` is the mask of the lanes to
+  /// add, or null for all lanes.
   void add(Emitter &e, KeptFunction &grad, const tile::Site &site,
            tile::ScoreFunction::Values &known, Value keep, Value unit, Value group, Value row);
   void endTile(Emitter &e, Value group);

@@ -27,8 +27,7 @@ class Emitter {
 public:
   Emitter(tile::CpuTiles &b, Plan &plan) : b(b), plan(plan), shape(plan.shape) {}
 
-  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` from the arguments of
-  /// `phase`.
+  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` from arguments of `phase`.
   void enter(func::FuncOp kernel, func::FuncOp phase);
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   Pointer scratch(const Part &part, Type type);
@@ -59,8 +58,8 @@ public:
   /// Returns null if these are all lanes.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
-  /// Multiplies `rows` rows of `from` by `factor` and stores them to `tensor`, beginning at row
-  /// `firstRow`.
+  /// Multiplies `rows` rows of `from` by `factor` and stores them to `tensor` from row `firstRow`
+  /// on.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
   /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base

@@ -167,8 +167,7 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// Computes weight_mod for a row of a tile. Columns after the last column get the factor of the
-/// last column.
+/// Computes weight_mod for a row of a tile. Later columns get the last factor.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);
@@ -224,8 +223,7 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
         Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)),
               zero = b.number(0, lanes);
         Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, value, zero);
-        // The factor of a masked element may be NaN or infinity, but P of a masked element must be
-        // 0.
+        // A masked element may have a factor of NaN or infinity, but its P must be 0.
         value = b.select(isNone, zero, b.mulf(value, factor));
       }
       b.storeAlong(value, p, row, col);

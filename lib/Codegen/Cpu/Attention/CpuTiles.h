@@ -44,8 +44,7 @@ struct Numbers {
   /// Number of lanes of a register, and number of lanes of the vectors in which rows are summed.
   /// The latter vectors have 512 bits on every CPU.
   int64_t lanes, rowLanes;
-  /// Maximum number of registers that hold the sums of a product, in total and per row of a
-  /// fragment.
+  /// Maximum number of registers for the sums of a product, in total and per row of a fragment.
   int64_t sums, sumsPerRow;
 
   /// Number of k values per step.
@@ -71,8 +70,7 @@ struct Matrix {
   int64_t rowStride, colStride = 1;
 };
 
-/// Number of rows (known at run time) and number of columns (known at compile time) of a matrix in
-/// a tensor.
+/// Number of rows (known at run time) and of columns (known at compile time) of a matrix.
 struct Extents {
   Value rows;
   int64_t cols;
@@ -126,8 +124,7 @@ public:
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
   void fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar);
-  /// Emits the loop `for (i = from; i < to; ++i) { fetch(i + 1); body(i); }`, where `fetch` may be
-  /// null.
+  /// Emits `for (i = from; i < to; ++i) { fetch(i + 1); body(i); }`. `fetch` may be null.
   void pipeline(Value from, Value to, function_ref<void(Value)> fetch,
                 function_ref<void(Value)> body);
   /// Prefetches `bytes` bytes that begin at `place`.

@@ -10,8 +10,7 @@
 //     c0 c1 c2 c3 ..       with pairs (bf16 dot products, tiles): a0a1 b0b1 .. | a2a3 b2b3 ..
 //                          row tiles: a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
-// The code packs an operand in one of three ways, depending on the dimension that is contiguous in
-// the source:
+// The dimension that is contiguous in the source decides in which of three ways the code packs:
 //
 //   k      loads vectors along k from as many rows as a vector has lanes, and transposes them
 //          in registers: shuffles pick the even (odd) halves of two vectors, first inside
@@ -32,12 +31,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Number of panels that are filled together if rows are contiguous, so that whole cache lines of
-/// the source are read.
+/// Number of panels that are filled together if rows are contiguous, to read whole cache lines.
 static constexpr int64_t panelsPerGroup = 16;
 
-/// Distance along k between the element that is loaded and the element that is prefetched at the
-/// same time.
+/// Distance along k between a loaded element and the element that is prefetched with it.
 static constexpr int64_t prefetchDistance = 12;
 
 namespace {

@@ -98,8 +98,7 @@ static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
 }
 
-/// Returns the number of rows (or columns) that `digits` have together, including padding to whole
-/// tiles.
+/// Returns the number of rows (or columns) of all `digits`, including padding to whole tiles.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
   return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)

@@ -4,14 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An image is compiled for the microarchitecture level of a CPU and runs on every CPU that has this
-// level:
+// An image is compiled for a microarchitecture level and runs on every CPU of this level:
 //
 //   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
 //   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits
 //
-// In the following table, the first row whose features the CPU has gives the method for products of
-// bf16 matrices:
+// The first row whose features the CPU has gives the method for products of bf16 matrices:
 //
 //   features                     method      measured (docs/reference/cpu-targets.md)
 //   AMX-TILE, AMX-BF16           Tiles       14 x the rate of f32 on Sapphire Rapids

@@ -55,8 +55,7 @@ static constexpr size_t hashDigits = 16;
 // Identity of the compiler
 //===----------------------------------------------------------------------===//
 
-/// Returns the build id from the notes of a loaded object. Returns an empty string if the notes
-/// contain no build id.
+/// Returns the build id from the notes of a loaded object, or an empty string if there is none.
 static StringRef findBuildId(const dl_phdr_info &object) {
   for (const ElfW(Phdr) &segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
     if (segment.p_type != PT_NOTE)
@@ -132,8 +131,7 @@ std::string KernelCache::getKey(func::FuncOp kernel, const CpuTarget &target) co
     os << "\n" << part;
   os << "\n" << target.vectorBits << " " << static_cast<int>(target.bf16) << "\n";
   kernel->print(os, OpPrintingFlags().printGenericOpForm());
-  // Append the data of resource constants to the text, because print() prints only the names of
-  // resources.
+  // Append the data of resource constants, because print() prints only the names of resources.
   kernel->walk([&](Operation *op) {
     op->getAttrDictionary().walk([&](DenseResourceElementsAttr constant) {
       if (const AsmResourceBlob *blob = constant.getRawHandle().getBlob())

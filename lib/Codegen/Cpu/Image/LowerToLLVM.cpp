@@ -68,8 +68,7 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
   if (failed(first.run(module)))
     return failure();
 
-  // Replace 16-bit arithmetic first, because the expansions of math functions support only f32 and
-  // f64.
+  // Replace 16-bit arithmetic first, because the expansions of math support only f32 and f64.
   if (failed(runPatterns(module,
                          [](RewritePatternSet &p) {
                            populateLegaliseFloatsPatterns(p);

@@ -237,8 +237,7 @@ bool NestBuilder::buildColumns(ArrayRef<Step> segment) {
   return commit(phase, segment);
 }
 
-/// Emits `body` for all columns of a row: first a loop over whole vectors, then the remaining
-/// columns.
+/// Emits `body` for all columns of a row: a loop over whole vectors, then the remaining columns.
 void NestBuilder::emitColumns(int64_t size, Evaluator &at,
                               function_ref<void(Evaluator &, AffineExpr)> body) {
   int64_t lanes = vectorLanes(virtualLanes), whole = size / lanes;

@@ -30,8 +30,7 @@ class NestBuilder : SegmentDriver {
 public:
   NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps);
   ~NestBuilder() override;
-  /// Emits all phases. Returns false if a step is refused, because this lowering does not support
-  /// it.
+  /// Emits all phases. Returns false if this lowering does not support a step.
   bool build() { return buildSegments(); }
   /// Replaces the kernel by the phases and fills `info`.
   void finish(KernelInfo &info);
@@ -50,8 +49,7 @@ private:
   struct Columns {
     SmallVector<int64_t> shape, outer;
     int64_t inner = 1;
-    // Bounds of the parts of the inner loop: 0, then the positions at which the loop is split, then
-    // `inner`.
+    // Bounds of the parts of the inner loop: 0, the positions at which it is split, and `inner`.
     SmallVector<int64_t> borders;
   };
   /// What is learnt about code by emitting it on trial.

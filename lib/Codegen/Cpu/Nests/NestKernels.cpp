@@ -94,7 +94,7 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   return phase;
 }
 
-/// Returns the memory in which a step's value is stored: the destinations, or a view of the shared
+/// Returns the memory for storing a step's value: the destinations, or a view of the shared
 /// scratch.
 SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
   SmallVector<Value> targets;

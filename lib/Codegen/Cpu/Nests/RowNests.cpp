@@ -14,8 +14,7 @@
 // the next power of two if the row is shorter than 64. Lane l adds elements l, l + 64, ... of the
 // inner loop. Then lane l + 32 is added to lane l, then lane l + 16 to lane l, and so on. The last
 // addition adds the result to the initial value. If the row length is not a multiple of 64, the
-// last elements form vectors whose sizes are powers of two. These vectors are added to the lanes 0,
-// 1, ...
+// last elements form vectors whose sizes are powers of two. They are added to the lanes 0, 1, ...
 //
 // If consecutive columns are consecutive in memory, one flat loop runs over all dimensions of the
 // columns. Otherwise the loop over the innermost dimension is vectorised.
@@ -54,8 +53,8 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
 }
 
 /// Evaluates all steps of a group (`members`) at one vector of columns. Reductions update
-/// `carried`, which has `pieces` vectors per reduction. All members are evaluated before the
-/// results of maps are stored.
+/// `carried`, which has `pieces` vectors per reduction. All members are evaluated before maps are
+/// stored.
 void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
                            ArrayRef<AffineExpr> rowIndices, ArrayRef<AffineExpr> columnIndices,
                            Evaluator &at, int64_t first, Values &carried, int64_t pieces) {

@@ -20,8 +20,7 @@
 //  1. Emit the maps on trial with lanes along each dimension. Choose the dimension with the fewest
 //     gathers, if it has fewer gathers than the last dimension.
 //  2. A unit of work is a block of rows with all columns. Rows or columns that do not fill a block
-//     are computed with lanes along the dimension in which the results are contiguous, with
-//     gathers.
+//     are computed with lanes along the dimension in which results are contiguous.
 //
 // Maps with inputs that are contiguous along different dimensions are not supported.
 //

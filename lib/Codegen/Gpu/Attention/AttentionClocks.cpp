@@ -41,8 +41,7 @@ static constexpr double elementBytes = 2, sumBytes = 4, groupRows = Sm90Builder:
 
 static double toDouble(int64_t value) { return static_cast<double>(value); }
 
-/// Returns the clocks of a product of one warpgroup, which takes one instruction per 16 values of
-/// k.
+/// Returns the clocks of a warpgroup's product, which takes one instruction per 16 values of k.
 static GpuClocks productOf(double cols, double k, bool leftIsShared) {
   const GpuRates &rates = GpuRates::get("sm_90a");
   double bytes = (cols + (leftIsShared ? groupRows : 0)) * k * elementBytes;
@@ -117,8 +116,7 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
     step.units += scores * tiles;
     step.units += exponentials * tiles;
     step.units = step.units * groups;
-    // The time of the products plus the time of the exponentials of a tile, because they do not
-    // overlap.
+    // The times of the products and of the exponentials are added, because they do not overlap.
     double alone = (scores * groups).longest() + (exponentials * groups).longest();
     step.clocks = alone * tiles + (gradients * groups).longest();
     moveShared(step.units, queries * (dim + valueDim) * elementBytes);

@@ -30,8 +30,7 @@ public:
   };
   State start();
   int64_t rowsOfLane() const { return layout.rowsOfLane(); }
-  /// Sets the number of the lane's first row. The lane's other rows follow, each 8 rows after the
-  /// one before.
+  /// Sets the lane's first row. The lane's other rows follow at distances of 8 rows.
   void placeRows(Value first);
   SmallVector<Value> rowNumbers() const;
 
@@ -49,8 +48,7 @@ public:
   /// which is possible for masked elements.
   tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
   /// Returns, for each row of O, the factor by which the row is finally multiplied. The factor is 0
-  /// for rows without keys. Also stores the log-sum-exps of the rows to `lse`, unless the base of
-  /// `lse` is null.
+  /// for rows without keys. Also stores log-sum-exps to `lse`, unless the base of `lse` is null.
   SmallVector<Value> finish(const State &state, const Pointer &lse) const;
 
   FragmentFunction score, mask, weight;

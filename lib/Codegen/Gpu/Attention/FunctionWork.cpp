@@ -18,12 +18,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Returns the number of instructions and the number of results of special functions of an
-/// operation.
+/// Returns an operation's number of instructions and its number of special-function results.
 static ElementWork workOf(Operation &op) {
   if (isa<FSDPDialect>(op.getDialect())) {
-    // RandomElementOp computes Philox with ten rounds and uses one of the four resulting words for
-    // an element.
+    // RandomElementOp computes ten rounds of Philox and uses one of the four resulting words.
     constexpr double philox = 60;
     return {op.hasTrait<OpTrait::IsTerminator>() ? 0.0 : philox, 0};
   }

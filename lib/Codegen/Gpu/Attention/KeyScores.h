@@ -20,9 +20,9 @@ namespace mlir::fsdp::attention {
 class KeyScores {
 public:
   /// Creates the object for the scores of `blockKeys` keys with `blockQueries` queries at a time.
-  /// `layout` is the layout of the scores of a warp, for all queries of a block or for a part of
-  /// them. If `wantsK` is true, emit() computes dS. If `wantsQ` is true, dS of keys that do not
-  /// exist is 0, because dQ sums over keys.
+  /// `layout` is the layout of the scores of a warp, for all or some queries of a block. If
+  /// `wantsK` is true, emit() computes dS. If `wantsQ` is true, dS of keys that do not exist is 0,
+  /// because dQ sums over keys.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
             tile::Layout layout, bool wantsK, bool wantsQ);
 
@@ -55,8 +55,7 @@ public:
   /// Returns the sequence of the blocks of queries that are not entirely masked for the block of
   /// keys that begins at `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
-  /// Returns the number of the block of queries that is at position `turn` of the sequence
-  /// `blocks`.
+  /// Returns the number of the block of queries at position `turn` of the sequence `blocks`.
   Value blockAt(Value turn);
   /// Returns the 64-bit number of the query head, counted over all batches.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
@@ -64,7 +63,7 @@ public:
   /// Returns lse or δ of a query, whose distance from the lane's first query is given.
   using Norm = function_ref<Value(int64_t)>;
   /// Returns three groups of values for a tile whose first query is `firstRow`: the registers of
-  /// (f·P)ᵀ, the registers of dSᵀ, and the updated sums `columns`. `dp` is empty if dS is not
+  /// (f·P)ᵀ, the registers of dSᵀ, and the updated sums `columns`. `dp` may be empty if dS is not
   /// needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);

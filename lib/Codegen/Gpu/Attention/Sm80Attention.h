@@ -36,8 +36,7 @@ struct Sm80Row {
   Sm80Config config;
 };
 /// Returns the first configuration of `table` that allows the head dimensions of `shape` and that
-/// `passes` accepts. Reduces the blocks of the configuration if `rows` rows and `cols` columns do
-/// not fill them.
+/// `passes` accepts. Reduces its blocks if `rows` rows and `cols` columns do not fill them.
 std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows,
                                     int64_t cols, function_ref<bool(const Sm80Config &)> passes);
 

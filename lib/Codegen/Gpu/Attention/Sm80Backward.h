@@ -26,8 +26,7 @@ struct Sm90Keys {
 };
 
 /// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in
-/// units of f32. `lse` and `delta` are the offsets of arrays with one f32 for each query of all
-/// heads.
+/// units of f32. The arrays `lse` and `delta` have one f32 for each query of all heads.
 struct Sm80Backward {
   Sm80Config queries;                   ///< configuration of the kernel that owns queries
   SmallVector<Sm80Config> keys;         ///< configurations of the kernels that own keys: one for dK
@@ -37,8 +36,7 @@ struct Sm80Backward {
                                         ///< is set
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): how
-  /// many additions each block of queries has received. `querySums` is the offset of the sums of
-  /// dQ.
+  /// many additions each block of queries has got. `querySums` is the offset of the sums of dQ.
   int64_t added = 0, querySums = 0;
   /// Offsets that are used if query heads are divided into parts. `addedParts` is the offset of
   /// counts (i32): how many parts have added their sums, for each block of keys. `keySums` is the
@@ -81,8 +79,7 @@ public:
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// Returns weight_mod · P and dS of an element with x = q · k and dp = dO · v. `masked` must be
-  /// true if the pair of query and key may be masked for another reason than that the key does not
-  /// exist.
+  /// true if the pair of query and key may be masked although the key exists.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
 

@@ -48,8 +48,7 @@ private:
   SmallVector<BlockRun> all, full;
 };
 
-/// Returns the buffer that iteration `turn` uses. `tile` consists of two buffers with `rows` rows
-/// each.
+/// Returns the buffer that iteration `turn` uses. `tile` has two buffers with `rows` rows each.
 tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows, Value turn);
 /// Returns the `rows` rows of a tile that belong to this warp.
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
@@ -59,8 +58,7 @@ tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value
                         int64_t heads, int64_t rows, int64_t cols);
 
 /// Multiplies each row of a fragment by its factor (or by 1 if the factor is null), and stores
-/// those rows that exist in the matrix. `numbers` are the row indices of this lane's rows in the
-/// matrix.
+/// those rows that exist in the matrix. `numbers` are the indices of this lane's rows.
 void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
                ArrayRef<Value> factors, const tile::GlobalRows &to);
 

@@ -12,11 +12,9 @@
 
 namespace mlir::fsdp::attention {
 
-/// One op `fsdp.contribute`, and the location of the partial sums (f32) of its contributions in the
-/// scratch.
+/// One op `fsdp.contribute`, and the location of its partial sums (f32) in the scratch.
 struct Sm80Contribution : Contributed {
-  /// Offset of the sums in bytes, and number of sums. The number is 0 if the indices depend on both
-  /// q and k.
+  /// Offset of the sums in bytes, and number of sums (0 if the indices depend on both q and k).
   int64_t offset = 0, count = 0;
 };
 
@@ -46,7 +44,7 @@ public:
 
   /// For each of three launches, these functions return the number of blocks and emit the code:
   /// clear runs before the kernels of the backward pass, scatter and convert run after them. All
-  /// have 256 threads per block.
+  /// use 256 threads per block.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;
@@ -56,8 +54,7 @@ public:
   static constexpr int64_t threads = 256;
 
   //===--- Inside the backward kernels ---------------------------------------===//
-  /// Returns the contribution of an element, or 0 if `keep` is false. If `keep` is null, the
-  /// element is kept.
+  /// Returns the contribution of an element, or 0 if `keep` (null means true) is false.
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
   /// storeSum() stores `sum` as the partial sum with the number `index`. noteLargest() replaces the
   /// largest magnitude by |size| if |size| is larger.

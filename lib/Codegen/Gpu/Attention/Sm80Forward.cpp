@@ -43,8 +43,7 @@ public:
   void emit();
 
 private:
-  /// The values that the loop over blocks carries: the sums of O, then the maximum and the sum of
-  /// each row.
+  /// The values that the loop over blocks carries: sums of O, then maximum and sum of each row.
   struct State {
     Fragment o;
     ForwardScores::State rows;

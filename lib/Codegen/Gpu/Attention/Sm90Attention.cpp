@@ -114,8 +114,7 @@ void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef
 }
 
 SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, Type element) {
-  // Two groups of 8 columns are already in the registers in which a step of k = 16 expects its
-  // factor.
+  // Two groups of 8 columns are already in the registers of the factor of a step of k = 16.
   SmallVector<Value> words;
   for (size_t i = 0; i < fragment.registers.size(); i += 2)
     words.push_back(b.pack(fragment.registers[i], fragment.registers[i + 1], element));

@@ -58,16 +58,14 @@ void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Valu
 /// Stores words that toFactor() has returned, to the tile `to`.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
                 const PanelTile &to);
-/// Converts P or dS to the left factor of a product. The result is the words, in registers, of each
-/// step of k.
+/// Converts P or dS to the left factor of a product: the words of each step of k, in registers.
 SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type element);
 
 //===----------------------------------------------------------------------===//
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Number of registers per thread of the producer warpgroup, and of each of the `groups` consumer
-/// warpgroups.
+/// Number of registers per thread of the producer warpgroup, and of each consumer warpgroup.
 struct RoleRegisters {
   int64_t producer, consumer;
 };

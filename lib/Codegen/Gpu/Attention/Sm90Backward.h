@@ -40,8 +40,7 @@ void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef
 inline constexpr int64_t normThreads = 256;
 void emitNorms(GpuBuilder &b, const Sm80Problem &problem);
 int64_t normBlocks(const Sm80Problem &problem);
-/// Emits the code that computes dQ from the sums of dQ in scratch, with 2 · blockQueries threads
-/// per block.
+/// Emits the code that computes dQ from its sums, with 2 · blockQueries threads per block.
 void emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem);
 int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 
@@ -103,8 +102,7 @@ public:
         barriers(b.sharedAt(places.barriers)) {}
 
 protected:
-  /// A buffer for queries, and the parity of that phase of the buffer's barrier in which the buffer
-  /// is filled.
+  /// A buffer for queries, and the parity of the barrier phase in which the buffer is filled.
   struct Stage {
     Value index, parity;
   };
@@ -155,8 +153,7 @@ protected:
 /// Emits the code of the producer, which copies tiles for the consumers. One thread runs this code.
 void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores);
-/// Emits the code that adds the consumers' dQ to the sums of dQ in scratch. One warp runs this
-/// code.
+/// Emits the code of one warp, which adds the consumers' dQ to the sums of dQ in scratch.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
 /// Emits the code of consumer warpgroup `group`.

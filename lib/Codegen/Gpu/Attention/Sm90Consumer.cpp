@@ -46,8 +46,8 @@ public:
   void emit();
 
 private:
-  /// The values that the loop over blocks of keys carries. `weights` is P of the latest block, in
-  /// the form of a left factor.
+  /// The values that the loop over keys carries. `weights` is P of the latest block as a left
+  /// factor.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -166,8 +166,7 @@ void Consumer::endTurn() {
 // Blocks of keys
 //===----------------------------------------------------------------------===//
 
-/// Computes the weights of the block at position `turn` from `sums`, which is the block's product Q
-/// · Kᵀ.
+/// Computes the weights of the block at position `turn` from `sums`, the block's product Q · Kᵀ.
 Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
                              SmallVector<Value> &correction, bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
@@ -194,7 +193,7 @@ Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
   return weightsOf(std::move(sums), turn, rows, correction, scores->canBeMasked());
 }
 
-/// Processes the first block of keys, which only computes weights and adds nothing to O.
+/// Processes the first block of keys: computes its weights, and adds nothing to O.
 Consumer::State Consumer::begin(Value met) {
   State state = start();
   SmallVector<Value> correction;

@@ -389,8 +389,8 @@ void KeyConsumer::emit() {
                  });
                  if (plan.order.mostTurns() > 1) {
                    release(barrier(Places::KeysEmpty));
-                   // Compute the position of the block again, so that the position needs no
-                   // registers during the loop.
+                   // Compute the block's position again, because registers do not hold it during
+                   // the loop.
                    place(b.blockAgain(), turn);
                    scores.placeLane(warp);
                  }

@@ -12,8 +12,7 @@
 // order. For each block of queries, a count in scratch tells how many blocks of keys have added
 // their dQ. A block of keys waits until all earlier blocks of keys have added their dQ. The first
 // block of keys stores its dQ instead of adding it. Only those earlier blocks of keys count whose
-// ranges contain the block of queries. To find their number, each lane examines every 32nd block of
-// keys.
+// ranges contain the block of queries. To count them, each lane examines every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
 //   wait until count[block] = number of earlier blocks of keys;

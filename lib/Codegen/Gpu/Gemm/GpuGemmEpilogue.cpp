@@ -39,8 +39,7 @@ bool gemm::startsFromZero(const Problem &problem) {
 // Strips
 //===----------------------------------------------------------------------===//
 
-/// Returns a condition that is true if an element is in the result. Returns null if no tile exceeds
-/// the result.
+/// Returns whether an element is in the result, or null if no tile exceeds the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)

@@ -40,11 +40,9 @@ public:
   void forEachStrip(const StagedSums &staged, Value thread, int64_t threads,
                     function_ref<void(ArrayRef<Strip>, SumsOf)> body);
   /// Adds the initial value to strips, applies the elementwise ops and stores the results. sums(i)
-  /// returns the sums of strip i. The loads of all strips are emitted before the first strip is
-  /// computed.
+  /// returns the sums of strip i. All strips are loaded before the first is computed.
   void finish(ArrayRef<Strip> strips, SumsOf sums);
-  /// Returns the elements of the result that belong to the sums of a strip. The problem must have a
-  /// single result.
+  /// Returns the elements of the result for the sums of a strip. There must be a single result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
   /// If k is split, stores the sums of the strips in scratch, as those of part `split`. Otherwise
   /// calls finish().

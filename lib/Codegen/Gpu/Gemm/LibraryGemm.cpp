@@ -291,8 +291,7 @@ bool Reader::agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> 
   return true;
 }
 
-/// Identifies the epilogue. Sets the activation, and the matrix that holds the argument of the
-/// activation.
+/// Identifies the epilogue. Sets the activation and the matrix that holds its argument.
 bool Reader::readForm() {
   auto sum = [](double products, ArrayRef<double> numbers) {
     return std::accumulate(numbers.begin(), numbers.end(), products);

@@ -62,8 +62,7 @@ private:
   Value outer, split, firstRow, firstCol; ///< position of the block's tile
   Value warpRow, warpCol;                 ///< first element of the warp in the block's tile
   Value kFirst, kCount;                   ///< first tile of k, and number of tiles of k
-  // Offset of the first element or row that a lane loads from each factor, in bytes, after
-  // swizzling.
+  // Swizzled offset in bytes of the first load of a lane, for each factor.
   Value rowLane, colLane;
   std::optional<TileLoader> lhs, rhs;
 };

@@ -6,8 +6,7 @@
 //
 // On each multiprocessor runs one block, which computes several tiles of the result one after
 // another. One lane of the first warpgroup is the producer. Two warpgroups of 64 rows each are
-// consumers. The stages (buffers) form a ring, which continues from one tile of the result to the
-// next:
+// consumers. The stages (buffers) form a ring, which continues from tile to tile:
 //
 //   producer                                  consumers
 //   for each tile, for each tile of k         for each tile
@@ -103,8 +102,7 @@ void Sm90Gemm::initBarriers() {
   config.cluster > 1 ? b.clusterBarrier() : b.barrier();
 }
 
-/// Returns the stage for the `number`-th tile of k of this block, counted over all tiles of the
-/// result.
+/// Returns the stage for this block's `number`-th tile of k, counted over all tiles of the result.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
   Value index = b.rem(number, config.stages),
         barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));

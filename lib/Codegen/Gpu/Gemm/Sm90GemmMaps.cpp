@@ -18,8 +18,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Limits of cuTensorMapEncodeTiled: the alignment and the size of strides, and the number of
-/// dimensions.
+/// Limits of cuTensorMapEncodeTiled for the alignment and size of strides, and for dimensions.
 static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
 
 /// Returns true if, within a tile, all digits of the rows (or columns) except the innermost are

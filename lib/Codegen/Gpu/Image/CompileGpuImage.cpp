@@ -9,8 +9,7 @@
 //  2. Lower the module and emit its PTX.
 //  3. Assemble the PTX if ptxas is found.
 //
-// No kernel is compiled twice, because the stage Plan creates a single kernel for all equal
-// dispatches.
+// No kernel is compiled twice, because the stage Plan creates one kernel for all equal dispatches.
 //
 //===----------------------------------------------------------------------===//
 

@@ -66,8 +66,7 @@ static LogicalResult legalise(ModuleOp entries) {
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };
-  // Replace 16-bit arithmetic first, because the expansions of math functions support only f32 and
-  // f64.
+  // Replace 16-bit arithmetic first, because the expansions of math support only f32 and f64.
   if (failed(run([](RewritePatternSet &p) {
         populateLegaliseFloatsPatterns(p);
         arith::populateCeilFloorDivExpandOpsPatterns(p);

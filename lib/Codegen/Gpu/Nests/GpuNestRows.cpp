@@ -13,7 +13,7 @@
 // Steps that run over the same columns and do not read one another form a group. All steps of a
 // group are computed in one pass over the row. Between two groups, the threads of a row
 // synchronise, because the second group may read what the first group stored, and may overwrite
-// what it read.
+// what the first group read.
 //
 // If there are few long rows that are only reduced, each row is divided into parts, with one block
 // per part. The results of the parts are stored in scratch. A second launch with one thread per row
@@ -34,8 +34,7 @@ static constexpr int64_t warpThreads = 32, warpBlockThreads = 128;
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// Returns the `value` of another lane: the lane whose number is this lane's number xor `bits`. The
-/// value may have any type.
+/// Returns `value`, of any type, of another lane: its number is this lane's number xor `bits`.
 Value GpuNests::exchange(Value value, int64_t bits) {
   Location loc = b.loc;
   Type type = value.getType();
@@ -83,8 +82,7 @@ Value GpuNests::getShared(Entry &entry, Type element, int64_t elements) {
   return memref::GetGlobalOp::create(b, b.loc, type, name);
 }
 
-/// Reduces a value over the threads of a row. The results of the warps are combined in order. Every
-/// thread gets the result.
+/// Reduces a value over the threads of a row, with warps in order. Every thread gets the result.
 Value GpuNests::reduceThreads(Entry &entry, Value value, int64_t perRow,
                               function_ref<Value(Value, Value)> combine) {
   for (int64_t bits = std::min(perRow, warpThreads) / 2; bits > 0; bits /= 2)
@@ -336,8 +334,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // At this point, each warp has one row or none. Therefore warps with a row never wait for warps
-  // without one.
+  // Here each warp has one row or none, so that warps with a row never wait for warps without one.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else

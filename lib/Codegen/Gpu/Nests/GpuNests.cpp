@@ -28,8 +28,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Maximum number of bytes that a thread moves at once, and maximum number of elements that a
-/// thread computes.
+/// Maximum number of bytes that a thread moves at once, and of elements that a thread computes.
 static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
@@ -94,8 +93,7 @@ Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type elemen
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
 }
 
-/// Returns the memory in which a step's value is stored: the step's destinations, or a view of the
-/// scratch.
+/// Returns the memory for storing a step's value: its destinations, or a view of the scratch.
 GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   Values targets;
   for (BlockArgument destination : step.destinations)

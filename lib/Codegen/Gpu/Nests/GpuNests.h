@@ -23,8 +23,7 @@ namespace mlir::fsdp {
 /// and does not change the kernel.
 class GpuNests : SegmentDriver {
 public:
-  /// If `late` is true, all maps are computed after all reductions, in one pass that reads before
-  /// it stores.
+  /// If `late` is true, all maps run after all reductions, in one pass that reads before it stores.
   GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late);
   ~GpuNests() override;
   /// Emits all launches. Returns false if a step is refused.
@@ -40,8 +39,7 @@ private:
     int64_t blocks = 1, threads = 1;
   };
   using Values = SmallVector<Value>;
-  /// The threads that share one row: their number `perRow`, and the number `local` of this thread
-  /// among them.
+  /// The threads of one row: their number `perRow`, and the number `local` of this thread in them.
   struct RowThreads {
     int64_t perRow;
     Value local;

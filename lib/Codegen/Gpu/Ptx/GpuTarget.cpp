@@ -19,8 +19,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Default size in bytes of the workspace of cuBLAS, on chips without and with warpgroup
-/// instructions.
+/// Default bytes of the workspace of cuBLAS, on chips without and with warpgroup instructions.
 static constexpr int64_t plainWorkspace = 4 << 20, largeWorkspace = 32 << 20;
 
 static const GpuTarget chips[] = {

@@ -5,17 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // ldmatrix reads four matrices of 8 rows x 16 bytes. Lane l provides the address of row l%8 of
-// matrix l/8, and receives word l%4 of row l/4 of each matrix. The matrices are numbered as
-// follows:
+// matrix l/8, and receives word l%4 of row l/4 of each matrix. They are numbered as follows:
 //
 //   rows (factor a)   0 2      columns of b    0 1     b by rows of k   0 2
 //                     1 3      (its rows)      2 3     (.trans)         1 3
 //
 // The words are then the operands of mma. The accumulator of a product is, without data movement,
-// the left factor of the next product: two tiles of 8 columns, rounded to 16 bits, form a step of k
-// =
-// 16. In tf32, one tile of 8 columns is a step. In this case, a lane holds columns 2 (l%4) and 2
-// (l%4) + 1, but mma expects columns l%4 and l%4 + 4. This is correct, because any order of the
+// the left factor of the next product: two tiles of 8 columns, rounded to 16 bits, form a step of
+// k = 16. In tf32, one tile of 8 columns is a step. In this case, a lane holds columns 2 (l%4) and
+// 2 (l%4) + 1, but mma expects columns l%4 and l%4 + 4. This is correct, because any order of the
 // values of k is allowed if the rows of the right factor have the same order.
 //
 // f32: x = high + low with high = tf32(x), low = tf32(x - high). A product of f32 values is

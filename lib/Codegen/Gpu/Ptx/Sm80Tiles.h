@@ -12,8 +12,7 @@
 //   f32         8           three of m16n8k8 in tf32          high + low, 11 bits each
 //
 // The distance between rows of a tile is an odd multiple of 16 bytes. Therefore the eight rows of
-// an ldmatrix are in different banks, and every address is the sum of an address of the lane and a
-// constant.
+// an ldmatrix are in different banks, and every address is an address of the lane plus a constant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,8 +63,8 @@ public:
   /// Starts to copy the 4-byte elements [first, first + count). Elements at or after `extent`
   /// become 0.
   void copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent);
-  /// Ends a group of copies. The group consists of the copies that this thread started since the
-  /// last commit.
+  /// Ends a group of copies. The group has the copies that this thread started since the last
+  /// commit.
   void commit();
   /// Waits until all groups of this thread except the latest `pending` groups are complete.
   void waitForCopies(int64_t pending);

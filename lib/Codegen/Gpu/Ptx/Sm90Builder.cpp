@@ -10,8 +10,7 @@
 // between product and wait. Offsets are added to a descriptor inside the assembly, because LLVM
 // would otherwise keep the descriptors of all steps in registers.
 //
-// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") contains addresses and distances
-// in units of 16 bytes:
+// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") has units of 16 bytes:
 //
 //   bits     0 .. 13   address in shared memory
 //           16 .. 29   distance between panels; unused if columns extend along k, because

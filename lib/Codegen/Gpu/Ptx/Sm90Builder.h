@@ -112,8 +112,8 @@ public:
   /// Starts to add f32 values in shared memory to global memory, each by an atomic addition.
   /// Requires the alignment of copyBulk().
   void addBulk(Value target, Value source, Value bytes);
-  /// Ends a group of stores. The group consists of the stores that this thread started since the
-  /// last commit.
+  /// Ends a group of stores. The group has the stores that this thread started since the last
+  /// commit.
   void commitStores();
   /// Waits until all groups except the latest `pending` groups are complete. If `sourceOnly` is
   /// true, waits only until the sources of these groups have been read.
@@ -139,8 +139,7 @@ public:
   /// (fence.proxy.async).
   void fenceGlobal();
   // Waits until an i32 in global memory equals `value`. Earlier writes of the thread that stored
-  // the value are then visible (ld.acquire). The value must be stored by a block with a lower
-  // number.
+  // the value are then visible (ld.acquire). A block with a lower number must store the value.
   void waitForValue(Value place, Value value);
   /// Adds 1 to an i32 in global memory after all earlier writes of this thread (red.release).
   void increment(Value place);
