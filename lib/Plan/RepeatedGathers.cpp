@@ -17,8 +17,8 @@
 //    gather, and kernel calls whose results are then unused.
 //
 // Both gathers have equal results, because shards change only after the backward. O(gathers²).
-// A gather in a later loop is not compared with gathers outside the loop. Also ignores a gather
-// that has fewer ranks than the gather of the forward, because the sources of two such gathers are
+// A gather in a later loop is not compared with gathers outside the loop. A gather over fewer ranks
+// than the gather of the forward is not compared either, because the sources of the two gathers are
 // different pieces of the parameters.
 //
 //===----------------------------------------------------------------------===//

@@ -18,9 +18,8 @@
 // tables need little memory, each unit has a table of its own, and the last phase adds the tables
 // in the order of the units. Otherwise all units share one table, and no two units may write the
 // same element. Units are then divided only along an argument (b, h or k) that is, in every
-// contribution to the table, an index at the same position. Each unit processes the dimensions
-// along which units are not divided in order. Therefore no sum depends on which worker runs which
-// unit.
+// contribution to the table, an index at the same position. Along the other dimensions, each unit
+// processes the elements in order. Therefore no sum depends on which worker runs which unit.
 //
 // A shared table is the result's buffer if that has the type of the sums, otherwise it is in
 // scratch.
@@ -217,7 +216,7 @@ void Captures::endRow(Emitter &e) {
 }
 
 /// Adds the whole vector at once if the last index is k and no other index depends on k. Otherwise
-/// adds the lanes one by one. Otherwise adds single lanes.
+/// adds the lanes one by one.
 void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c, const Site &site,
                           ScoreFunction::Values &known, Value value, Value keep, Value unit) {
   CpuTiles &b = e.b;

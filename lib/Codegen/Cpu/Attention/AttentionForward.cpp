@@ -167,7 +167,7 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// Computes weight_mod for a row of a tile. Later columns get the last factor.
+/// Computes weight_mod for a row of a tile. Columns after the last column get its factor.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);

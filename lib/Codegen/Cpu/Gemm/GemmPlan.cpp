@@ -140,7 +140,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
       double tiles =
           double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
       // In the model, a core does two multiply-adds and two loads per cycle, and the result of a
-      // multiply-add is available after four cycles. A sum is available after four cycles.
+      // multiply-add is available after four cycles.
       double step =
           double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;

@@ -63,7 +63,7 @@ public:
   /// Returns lse or δ of a query, whose distance from the lane's first query is given.
   using Norm = function_ref<Value(int64_t)>;
   /// Returns three groups of values for a tile whose first query is `firstRow`: the registers of
-  /// (f·P)ᵀ, the registers of dSᵀ, and the updated sums `columns`. `dp` may be empty if dS is not
+  /// (f·P)ᵀ, the registers of dSᵀ, and the updated sums `columns`. `dp` is empty if dS is not
   /// needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);

@@ -14,10 +14,10 @@
 //
 // Thousands of threads add to a table in unknown order. Therefore they add integers, whose sum does
 // not depend on the order. Each value is multiplied by a power of two and rounded to an integer.
-// The power is chosen such that the largest possible sum fits 62 bits. It depends on the largest
-// magnitude of all contributions, which the kernels compute before they add to tables. The rounding
-// error of a contribution to an element with n contributions is below 2^-(61 - log2(n)) of the
-// largest magnitude.
+// The power is chosen such that the largest possible sum fits 62 bits. The power depends on the
+// largest magnitude of all contributions, which the kernels compute before they add to tables. The
+// rounding error of a contribution to an element with n contributions is below 2^-(61 - log2(n)) of
+// the largest magnitude.
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]

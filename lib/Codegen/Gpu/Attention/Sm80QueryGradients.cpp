@@ -15,8 +15,8 @@
 //   scale · dQ;
 //
 // The kernel also sums contributions to captured tensors if the indices of the contributions do not
-// depend on the key. If the indices depend on both query and key, it records only the largest
-// magnitude of the contributions. A second kernel with the same loop then adds the latter
+// depend on the key. If the indices depend on both query and key, the kernel records only the
+// largest magnitude of the contributions. A second kernel with the same loop then adds the latter
 // contributions to tables (Sm80Captures.cpp).
 //
 // Each row of dQ is summed by only one block of threads, so the bits are reproducible. The

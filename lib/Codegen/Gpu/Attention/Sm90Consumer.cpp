@@ -23,8 +23,9 @@
 // and the end of a product. Therefore the partly masked blocks come first and have a loop of their
 // own, which always includes the first block. If there can be blocks without masked elements, only
 // few blocks are partly masked. In the loop over masked blocks, the softmax does not overlap with
-// products of the same warpgroup. In return, the score functions are emitted twice instead of three
-// times. If there can be no blocks without masked elements, all blocks are treated as masked.
+// products of the same warpgroup. The advantage is that the score functions are emitted twice
+// instead of three times. If there can be no blocks without masked elements, all blocks are treated
+// as masked.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,9 +50,9 @@ static const GpuConfig table32[] = {
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 /// Minimum number of tiles of k that a part has if k is split.
 static constexpr int64_t minSplitBlocks = 8;
-/// Of the model: cycles of an additional launch, and cycles before and after the loop of a tile.
+/// Constants of the model: cycles of an additional launch, and cycles around the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// Of the model: multiply-adds, bytes loaded and bytes stored, per multiprocessor and cycle.
+/// Constants of the model, per multiprocessor and cycle: multiply-adds, bytes loaded, bytes stored.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;

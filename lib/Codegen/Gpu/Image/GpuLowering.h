@@ -22,7 +22,7 @@ void loadGpuDialects(MLIRContext &context);
 LogicalResult lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                              GpuKernel &info);
 /// Adds patterns that replace f32 math ops by approximate instructions of the GPU; see GpuMath.cpp.
-/// These patterns are applied before those of populateExpandMathPatterns().
+/// These patterns take precedence over the patterns of populateExpandMathPatterns().
 void populateGpuMathPatterns(RewritePatternSet &patterns);
 /// Lowers entries to the LLVM dialect and NVVM.
 LogicalResult lowerToNvvm(ModuleOp entries);

@@ -16,7 +16,8 @@
 // ExpandMath.cpp expands all other functions to arithmetic: exp and erf in f32; logarithms, powers,
 // trigonometric and inverse functions in f64. The single instruction tanh.approx would also compute
 // tanh, but its error of 2^-11 results in an error of 0.02 for a score capped at 50. With the flag
-// `afn`, tanh takes five instructions, and this error is 0.00002. GpuMathTest.cpp measures errors.
+// `afn`, tanh takes five instructions, and this error is 0.00002. The test GpuMathTest.cpp measures
+// the errors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -62,7 +62,7 @@ static LogicalResult legalise(ModuleOp entries) {
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
     // LLVM merges equal blocks later, and comparing all blocks here would take longer than the
-    // patterns. Comparing all blocks here takes longer than the patterns.
+    // patterns.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };

@@ -230,7 +230,7 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
 /// Emits an error unless the bytes begin with the ELF header of a CUDA file.
 static LogicalResult checkCubin(StringRef bytes, StringRef ptxas, Location loc) {
   using Header = llvm::object::ELF64LE::Ehdr;
-  // The fields of the header need no alignment of the bytes.
+  // The fields of the header have an alignment of 1, so that the bytes may have any address.
   auto header = reinterpret_cast<const Header *>(bytes.data());
   std::string found;
   if (bytes.empty())
