@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is a chunk of the column blocks of one kv head, with all query heads that share
+// A unit of work is a chunk of the blocks of columns of one kv head, for all query heads that share
 // this kv head. If there are few kv heads, each kv head has several chunks:
 //
 //   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0;
@@ -18,11 +18,12 @@
 //     store scale · dK and dV;
 //   store scale · dQ; with several chunks a second phase adds their dQ in order;
 //
-// Each sum adds rows in order, or the columns of a chunk in order. Chunks depend only on the shape,
-// so the bits of the results depend neither on the number of workers nor on the vector length. The
-// run time is that of five matrix products over the blocks that are not entirely masked. The
-// scratch of a worker holds Q, dO and dQ of a kv head; with several chunks, the shared scratch
-// holds, for each chunk, dQ of all heads.
+// Each sum adds its terms in the order of the rows, or in the order of the columns of a chunk.
+// The division into chunks depends only on the shape. Therefore the bits of the results depend
+// neither on the number of workers nor on the vector length. The run time is that of five matrix
+// products over all blocks that are not entirely masked. The scratch of a worker holds Q, dO and dQ
+// of the query heads of one kv head. If there are several chunks, the shared scratch holds the dQ
+// of each chunk for all heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Number of elements after the end of a tile that fragments may read.
+/// Number of elements after the end of a tile that the code may read with the last fragment.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -46,7 +47,8 @@ struct BackwardPlan : Plan {
   void takeParts(const Units &units);
   bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
 
-  int64_t paddedRows = 0; ///< rows of a head, rounded up so that the last fragment of a block fits
+  int64_t paddedRows = 0; ///< number of rows of a head, rounded up so that the last fragment of a
+                          ///< block fits
   Part q, qAcross, dout, doutAcross, lse, delta, dq;
   Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, transposed, bounds;
   int64_t dqShared = 0;
@@ -66,7 +68,7 @@ public:
   void emitFinish(func::FuncOp phase);
 
 private:
-  /// Values of one row of a tile.
+  /// The emitted values that belong to one row of a tile.
   struct RowContext {
     Value row, lse, delta;
     ScoreFunction::Values score, mask, weight, grad;
@@ -146,7 +148,8 @@ void BackwardPlan::takeParts(const Units &units) {
 // Packing
 //===----------------------------------------------------------------------===//
 
-/// Returns the rows of a head from `row` on, packed across rows if `across`, otherwise along rows.
+/// Returns the packed rows of a head, beginning at `row`. The rows are packed across rows if
+/// `across` is true, otherwise along rows.
 Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool across) {
   Matrix all = matrix(part, plan.numbers.stepType());
   Value first = b.add(b.mul(group, plan.paddedRows), row);
@@ -155,7 +158,7 @@ Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool ac
   return {b.at(all, first, b.constant(0)), all.rowStride, 1};
 }
 
-/// Returns the matrix of the sums of dQ of a head, in the wide type (f32 or f64).
+/// Returns the matrix in which the dQ of a head is summed, in the wide type (f32 or f64).
 Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
   int64_t elements = plan.paddedRows * plan.dq.stride;
   if (units.chunks == 1) {
@@ -232,7 +235,7 @@ void BackwardEmitter::packBlock(const Head &head, Value block) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Emits f · P (f is the result of weight_mod) and dS for one vector of scores.
+/// Emits f · P and dS for one vector of scores, where f is the result of weight_mod.
 std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context,
                                                     Value group, Value firstRow, Value firstCol,
                                                     Value col, Value unit, bool masked) {
@@ -261,11 +264,11 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale, lanes), minus);
   }
-  // Multiplies by log2(e) after the subtraction of lse, because the rounding error of lse · log2(e)
-  // would affect a whole row.
+  // The code multiplies by log2(e) only after the subtraction of lse. Otherwise the rounding error
+  // of lse · log2(e) would affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if scores
-  // are so large that rounding makes P wrong.
+  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if the
+  // scores are so large that P is wrong because of rounding.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -350,8 +353,8 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);
   };
   int64_t rowSteps = numbers.steps(plan.blockRows);
-  // A tile that is packed across rows can be read by columns as its transpose. Only AMX tile
-  // registers need a transposed copy.
+  // If the columns of a tile that is packed across rows are read as rows, the result is the
+  // transposed tile. Only AMX tile registers cannot read a tile in this way.
   auto transposed = [&](const Part &part) {
     if (numbers.arithmetic != Arithmetic::Tiles)
       return Matrix{scratch(part, step), 1, part.stride};

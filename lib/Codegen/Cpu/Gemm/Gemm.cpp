@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A worker processes a range of column panels (or row panels, see
-// Plan::splitRows):
+// Emits one phase. A worker processes a range of panels of columns, or of panels of rows if
+// Plan::splitRows is true:
 //
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc
@@ -52,8 +52,8 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// Rows and columns that a worker computes, columns whose sums scratch holds, and first column of
-  /// the packed panels.
+  /// The rows and columns that a worker computes, the columns whose sums are in scratch, and the
+  /// first column of the packed panels.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;

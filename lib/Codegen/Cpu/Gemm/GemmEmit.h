@@ -12,7 +12,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// State that all emitters share: the problem, its plan and the pointers of the function.
+/// The data that all functions of this file read: the problem, its plan, and the pointers that the
+/// phase function receives.
 struct Kernel {
   const Problem &problem;
   const Plan &plan;
@@ -29,31 +30,33 @@ struct Side {
   ArrayRef<int> digits; ///< digits (GemmProblem.h) of the operand's rows or columns
   int64_t width;
   int64_t stride;  ///< distance between rows or columns, in elements
-  int64_t kStride; ///< distance between consecutive values of k, in elements
+  int64_t kStride; ///< distance between elements with consecutive values of k, in elements
   int64_t offset;  ///< offset of the packed panels in a worker's scratch, in bytes
 
-  /// True for the left operand of tdpbf16ps: panels consist of tiles of 16 rows by 16 steps with
-  /// contiguous rows.
+  /// True for the left operand of tdpbf16ps. Its panels consist of tiles of 16 rows by 16 steps,
+  /// and the steps of a row of a tile are contiguous.
   bool rowTiles = false;
 };
 
-/// Packs rows (or columns) [first, end) for `kCount` values of k. `first` is the first row of a
-/// panel. Step s of row i of a panel is stored at index s · width + i of `to`, or with `rowTiles`
-/// at index (s / 16 · width + i) · 16 + s % 16. Rows beyond `end` have unspecified values.
+/// Emits code that packs rows (or columns) [first, end) of an operand, for `kCount` values of k.
+/// `first` is the first row of a panel. Step s of row i of a panel is stored at index s · width + i
+/// of `to`. If `rowTiles` is true, it is stored at index (s / 16 · width + i) · 16 + s % 16. Rows
+/// beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 
 /// Number of steps per iteration of the micro-kernel's loop.
 static constexpr int64_t microUnroll = 2;
 
-/// Emits tile[r · stride + c] = Σ over `steps` of lhs · rhs. The sum is added to the tile's values
-/// if `accumulate` is true, otherwise to the constant `start`. `beside`, if given, is called with
-/// the first step of each iteration and emits additional code.
+/// Emits code that computes tile[r · stride + c] = start + Σ over `steps` of lhs · rhs. The
+/// products are added to the values that the tile already has if `accumulate` is true at run time.
+/// Otherwise they are added to the constant `start`. If `beside` is given, it is called in the loop
+/// with the first step of each iteration, and may emit additional code there.
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Emits the product of emitMicroKernel() with AMX tile registers. `steps` is a multiple of 16.
+/// Emits the product of emitMicroKernel() by AMX tile registers. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start);
 

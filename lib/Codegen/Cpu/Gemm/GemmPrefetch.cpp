@@ -21,9 +21,9 @@
 //   columns contiguous            a tile takes a range of k, with one or a few lines each
 //
 // Each iteration of the micro-kernel's loop issues one prefetch. If there are fewer lines than
-// iterations, lines are prefetched more than once, which costs instructions but no memory traffic.
-// After the last panel the prefetched addresses may be outside the buffer, because a prefetch never
-// fails.
+// iterations, some lines are prefetched more than once. This costs instructions but no memory
+// traffic. For the last panel, the prefetched addresses may be outside the buffer. This is
+// harmless, because a prefetch never fails.
 //
 //===----------------------------------------------------------------------===//
 

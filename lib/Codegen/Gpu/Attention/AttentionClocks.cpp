@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. The
-// right factor is in shared memory, the left factor in shared memory or registers.
+// right factor is in shared memory. The left factor is in shared memory or in registers.
 //
-// Instructions of a warp for a step with E score elements per thread, without score functions:
+// The number of instructions of a warp for a step in which each thread has E score elements,
+// without the score functions:
 //
 //   forward    4.5 E    maximum, scale, exponential, sum, half a conversion
 //              O / 2    correction of O
@@ -19,10 +20,11 @@
 //
 // test/Codegen/Gpu/issue-model.test compares the totals with the output of ptxas.
 //
-// Forward: products of one warpgroup overlap with the exponentials of another. The time of a step
-// is the larger of two times: that of the busiest unit, and the sum of the times of the products
-// and the exponentials of one warpgroup. Backward: all warpgroups meet at barriers between S, dP
-// and the other products, so tensor cores are idle while P and dS are computed.
+// Forward: the products of one warpgroup overlap with the exponentials of another warpgroup. The
+// time of a step is the larger of two times. The first is the time of the busiest unit. The second
+// is the time of one warpgroup's products plus the time of its exponentials. Backward: all
+// warpgroups synchronise between S, dP and the other products. Therefore the tensor cores are idle
+// while P and dS are computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,14 +41,14 @@ static constexpr double elementBytes = 2, sumBytes = 4, groupRows = Sm90Builder:
 
 static double toDouble(int64_t value) { return static_cast<double>(value); }
 
-/// Returns the clocks of a product of one warpgroup, one instruction per 16 values of k.
+/// Returns the clocks of a warpgroup's product, which takes one instruction per 16 values of k.
 static GpuClocks productOf(double cols, double k, bool leftIsShared) {
   const GpuRates &rates = GpuRates::get("sm_90a");
   double bytes = (cols + (leftIsShared ? groupRows : 0)) * k * elementBytes;
   return {groupRows * cols * k / rates.warpgroupMacs, k / stepOfK, 0, bytes / rates.shared};
 }
 
-/// Adds `bytes` that are written to or read from shared memory.
+/// Adds the clocks for `bytes` bytes that are written to or read from shared memory.
 static void moveShared(GpuClocks &clocks, double bytes) {
   clocks.shared += bytes / GpuRates::get("sm_90a").shared;
 }
@@ -65,7 +67,7 @@ Sm90ForwardClocks attention::clocksOf(const Sm90Config &config, const Shape &sha
   GpuClocks products = productOf(cols, dim, true);
   products += productOf(valueDim, cols, false);
   auto step = [&](ElementWork functions) {
-    // A scheduler issues the instructions of one warp of each warpgroup.
+    // Each scheduler issues the instructions of one warp of each warpgroup.
     GpuClocks softmax{0, elements * (perElement + functions.issue) + valueDim / 2 + perStep,
                       groupRows * cols * (1 + functions.special) / rates.special, 0};
     StepClocks step;
@@ -114,7 +116,7 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
     step.units += scores * tiles;
     step.units += exponentials * tiles;
     step.units = step.units * groups;
-    // Time of the products and of the exponentials of a tile, which do not overlap.
+    // The times of the products and of the exponentials are added, because they do not overlap.
     double alone = (scores * groups).longest() + (exponentials * groups).longest();
     step.clocks = alone * tiles + (gradients * groups).longest();
     moveShared(step.units, queries * (dim + valueDim) * elementBytes);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Models the time of steps of the attention kernels, to choose the order of blocks and for reports.
+// Models the duration of the steps of the attention kernels. The model chooses the order of blocks,
+// and reports contain its results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +19,15 @@
 
 namespace mlir::fsdp::attention {
 
-/// Clocks of a step: a block of threads that owns queries processes one block of keys, or a block
-/// of threads that owns keys processes one block of queries.
+/// The clocks of one step. In a step, a block of threads that owns queries processes one block of
+/// keys, or a block of threads that owns keys processes one block of queries.
 struct StepClocks {
   GpuClocks units;
-  double clocks = 0; ///< duration of the step, including work that does not overlap
+  double clocks = 0; ///< duration of the step, including the work that does not overlap with other
+                     ///< work
 };
 
-/// Number of instructions, and number of special-function results, per score element.
+/// Number of instructions, and number of results of special functions, per element of the scores.
 struct ElementWork {
   double issue = 0, special = 0;
   ElementWork &operator+=(const ElementWork &other) {
@@ -34,8 +36,8 @@ struct ElementWork {
     return *this;
   }
 };
-/// Work of the score functions of an attention op or its gradient: `score` for each element, and
-/// `mask` in addition for each element of a block that may contain masked elements.
+/// The work of the score functions of an attention op or of its gradient. `score` is for every
+/// element. `mask` is additional, for every element of a block that may contain masked elements.
 struct FunctionWork {
   ElementWork score, mask;
 };
@@ -49,7 +51,7 @@ struct Sm90ForwardClocks {
 };
 Sm90ForwardClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
-/// Clocks of the kernel that computes dK, dV and perhaps the sums of dQ with wgmma.
+/// Clocks of the kernel with wgmma that computes dK and dV and perhaps also sums dQ.
 struct Sm90KeyClocks {
   StepClocks freeStep, maskedStep; ///< clocks of the step for one block of queries
   double blockClocks = 0;          ///< clocks of a block of keys, without its steps

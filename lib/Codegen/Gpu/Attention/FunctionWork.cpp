@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Counts the operations of score_mod, mask_mod, weight_mod and score_grad that are computed for
-// each element, because they depend on both query and key. Operations on rows or columns alone are
-// computed once for many elements and are not counted.
+// Counts those operations of score_mod, mask_mod, weight_mod and score_grad that are computed for
+// each element, because they depend on both query and key. Operations that depend only on the row
+// or only on the column are computed once for many elements and are not counted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +18,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Returns the numbers of instructions and of special-function results of an operation.
+/// Returns an operation's number of instructions and its number of special-function results.
 static ElementWork workOf(Operation &op) {
   if (isa<FSDPDialect>(op.getDialect())) {
-    // RandomElementOp computes Philox with ten rounds, of whose four words an element uses one.
+    // RandomElementOp computes ten rounds of Philox and uses one of the four resulting words.
     constexpr double philox = 60;
     return {op.hasTrait<OpTrait::IsTerminator>() ? 0.0 : philox, 0};
   }

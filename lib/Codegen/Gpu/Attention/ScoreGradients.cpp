@@ -7,7 +7,7 @@
 //   P = 2^((score_mod(scale · x) - lse) · log2(e)), 0 where masked;
 //   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked;
 //
-// AttentionBackward.cpp emits vector code for the same formulas in the same order.
+// AttentionBackward.cpp emits the same formulas in the same order for vectors of a CPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,8 +66,8 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
     exponent = b.addf(
         score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, factor)}), minus);
   exponent = b.mulf(exponent, b.number(log2e));
-  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if scores
-  // are so large that rounding makes P wrong.
+  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if the
+  // scores are so large that P is wrong because of rounding.
   Value most = b.number(127),
         isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
   Value p = b.exp2(b.select(isMore, most, exponent));

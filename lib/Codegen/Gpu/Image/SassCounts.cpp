@@ -14,9 +14,10 @@
 //                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
 //
 // A loop extends from the target of a backward branch to that branch. A loop is ignored if the
-// branch's target is inside a loop that ends before the branch: such a branch retries a wait, and
-// its code is at the end of the entry. The main loop is the innermost loop with the most matrix
-// instructions and, among equals, with the fewest instructions.
+// target of the branch is inside another loop that ends before the branch. Such a branch repeats a
+// wait, and its code is at the end of the entry. The main loop is the innermost loop with the
+// largest number of matrix instructions. Among loops with the same number, it is the loop with the
+// fewest instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,8 @@ using namespace mlir::fsdp;
 
 static constexpr size_t instructionBytes = 16;
 static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947;
-/// Cycles that a product of 16 rows, 8 columns and k = 16 occupies the tensor core of one
-/// scheduler, on sm_80 (m16n8k16) and on sm_90.
+/// Number of cycles for which a product of 16 rows, 8 columns and k = 16 occupies the tensor core
+/// of one scheduler, on sm_80 (m16n8k16) and on sm_90.
 static constexpr int64_t cyclesOfMma = 8, cyclesOfGroupCols = 4;
 
 namespace {
@@ -58,7 +59,7 @@ struct Instruction {
 } // namespace
 
 namespace {
-/// Instructions [begin, end) of a loop; `mma` of them multiply matrices.
+/// The instructions [begin, end) of a loop. `mma` is the number of those that multiply matrices.
 struct Loop {
   size_t begin, end;
   int64_t mma = 0, tensorCycles = 0;
@@ -72,7 +73,7 @@ struct Loop {
 };
 } // namespace
 
-/// Returns the loops with matrix instructions.
+/// Returns the loops that contain matrix instructions.
 static SmallVector<Loop> findLoops(ArrayRef<Instruction> code, bool isSm80) {
   SmallVector<Loop> loops;
   for (size_t at = 0; at < code.size(); ++at) {
