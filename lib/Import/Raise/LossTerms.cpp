@@ -58,8 +58,8 @@ static Point withoutShift(const Point &z, AffineExpr column) {
   return z;
 }
 
-/// Matches log_softmax(x) in the form z - log Σ exp(z), where z is x or x - m, or in the form x -
-/// (log Σ exp(x - m) + m). Returns x.
+/// Matches two forms of log_softmax(x), where z is x or x - m: z - log Σ exp(z), and x - (log Σ
+/// exp(x - m) + m). Returns x.
 static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr column) {
   Point p = settle(point);
   if (!p.op<arith::SubFOp>())
