@@ -36,8 +36,8 @@ static StringRef summarise(StringRef help) {
   return end == StringRef::npos ? help : help.take_front(end + 1);
 }
 
-/// Prints `text` in lines that begin at textColumn. The cursor must already be at this column in
-/// the current line.
+/// Prints `text` in lines that begin at textColumn. The current line must already end at this
+/// column.
 static void printWrapped(llvm::raw_ostream &os, StringRef text) {
   size_t column = textColumn;
   llvm::SmallVector<StringRef> words;

@@ -212,8 +212,7 @@ std::optional<std::string> mlir::fsdp::findNearest(StringRef name) {
   return nearest;
 }
 
-/// Returns a text that the user wrote in a form for messages: shortened, and without control
-/// characters.
+/// Shortens a text that the user wrote, and removes control characters, for a message.
 static std::string show(StringRef text) { return fsdpcommon::shortText(text.str(), 200); }
 
 /// Returns the spelling of an option: "--name", or "-n" if the name has one letter.

@@ -13,8 +13,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The options of a pipeline: one for each row of the option table that a stage of the pipeline
-/// reads.
+/// The options of a pipeline: the rows of the option table that a stage of the pipeline reads.
 struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
   explicit StepPipelineOptions(unsigned stages) {
     for (const OptionRow &row : getOptionRows()) {

@@ -111,8 +111,7 @@ std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   return list;
 }
 
-/// Adds the offset and size of the values of a parameter. Returns null if the model contains no
-/// values for the parameter.
+/// Adds the offset and size of the values of a parameter. Returns null if the model contains none.
 FailureOr<Offset<fb::Value>> ManifestBuilder::addValue(StringRef param, Location loc) {
   auto place = values.places.find(param);
   if (place == values.places.end())

@@ -66,8 +66,8 @@ private:
       return uint64_t(fb::Split::replicate) + 1 + getNeighbours(axis);
     return uint64_t(axis == "shard" ? fb::Split::shard : fb::Split::replicate);
   }
-  /// Returns the index of a group such as "shard:2" in the list `neighbours`. Adds the group to the
-  /// list if it is not in it.
+  /// Returns the index of a group such as "shard:2" in the list `neighbours`. Adds the group if it
+  /// is new.
   uint64_t getNeighbours(StringRef axis) {
     auto found = llvm::find(neighbours, axis);
     if (found == neighbours.end())

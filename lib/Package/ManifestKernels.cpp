@@ -48,8 +48,7 @@ FailureOr<Offset<fb::Matrix>> ManifestBuilder::addMatrix(const GpuMatrix &matrix
                           matrix.batchStride, matrix.isTransposed);
 }
 
-/// If a library computes the phase, adds the matrix product that it computes. Returns null for
-/// other phases.
+/// If a library computes the phase, adds its matrix product. Returns null for other phases.
 FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phase, Location loc) {
   if (!gpuCode.isPresent() || !gpuCode.products.contains(phase.symbol))
     return Offset<fb::Product>();

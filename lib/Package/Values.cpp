@@ -46,8 +46,7 @@ static bool isTaken(Type element, Type param) {
   return element.isF64() || element.isF32() || element.isF16() || element.isBF16();
 }
 
-/// Returns one byte per boolean if `value` stores booleans as bits. Returns an empty vector
-/// otherwise.
+/// If `value` stores booleans as bits, returns a byte per boolean. Otherwise returns no bytes.
 static std::vector<char> unpackBits(ElementsAttr value) {
   auto dense = dyn_cast<DenseElementsAttr>(value);
   if (!dense || !dense.getElementType().isInteger(1))

@@ -136,8 +136,7 @@ struct Node {
   llvm::MapVector<StringRef, std::unique_ptr<Node>> children;
   const UnitReport *unit = nullptr;
 
-  /// Returns true if the two nodes are units without children, and the units differ only in their
-  /// names.
+  /// Returns true if the nodes are units without children that differ only in their names.
   bool isLike(const Node &other) const {
     return unit && other.unit && children.empty() && other.children.empty() &&
            unit->isLike(*other.unit);

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The page (ReportPage.html) has one placeholder. This file replaces it by a JSON object with these
-// members:
+// The page (ReportPage.html) has one placeholder, which a JSON object with these members replaces:
 //
 //   title, mesh, cluster
 //   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes: like --explain=json
@@ -41,8 +40,7 @@ static constexpr StringLiteral mark = "\"@data@\"";
 
 namespace {
 
-/// Simulates the step with one iteration of each loop, and assigns each command to the lane of its
-/// channel.
+/// Simulates the step with one iteration of each loop. There is a lane for each channel.
 class Lanes {
 public:
   Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {
@@ -75,8 +73,7 @@ public:
         });
       }
     });
-    // for each stall, the number of the wait command, and the seconds at which the stall begins and
-    // ends
+    // for each stall, the number of the wait, and the seconds when the stall begins and ends
     json.attributeArray("stalls", [&] {
       for (size_t index = 0; index < commands.size(); ++index)
         if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))
@@ -93,8 +90,7 @@ public:
   }
 
 private:
-  /// Returns the lane of a transfer. The number of the lane is the number of the transfer's
-  /// channel.
+  /// Returns the lane of a transfer. It is the number of the transfer's channel.
   static int64_t getLane(Operation *op) {
     if (isa<CopyOp>(op))
       return getChannel(op);

@@ -19,7 +19,7 @@
 //  2. Visit the children.
 //  3. The children leave some parameters to this module. If these have at least the minimum number
 //     of elements together, and the module is not a list, make them a unit. Otherwise leave them to
-//     the parent of the module.
+//     the parent.
 //
 // O(total length of the names). Components of a name after the 64th are ignored.
 //

@@ -18,8 +18,7 @@ using namespace mlir::fsdp;
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v); }
 
-/// Returns `v` converted to `element`. Builds at most one conversion of `v` to each type, directly
-/// after `v`.
+/// Returns `v` converted to `element`. Builds one conversion per type, directly after `v`.
 Value Narrower::convert(Value v, Type element) {
   Value &known = converted[{v, element}];
   if (known)

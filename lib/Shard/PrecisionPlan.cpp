@@ -14,8 +14,7 @@
 //
 //  1. Forward: find the flowing values, which are f32 tensors that carry parameters, batch inputs
 //     or activations. Parameters and batch inputs flow. The result of a product, attention, lookup,
-//     softmax, map or view flows if an operand flows. Results of reductions, and scalars, do not
-//     flow.
+//     softmax, map or view flows if an operand flows. Results of reductions and scalars do not.
 //  2. Backward: trace the loss back through values that do not flow. The first flowing value on
 //     each of these paths is an output of the model. The results of the maps that compute the
 //     output from the result of a product are also outputs if they have no other reader.
@@ -43,8 +42,7 @@ bool fsdp::isViewOfOperand(Operation *op) {
              StopGradientOp>(op);
 }
 
-/// If `v` is a block argument or a conversion of one, returns the block argument. Returns null
-/// otherwise.
+/// Returns the block argument that `v` is or converts; returns null if there is none.
 static BlockArgument getConvertedArgument(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::ExtFOp, arith::TruncFOp>(def))

@@ -16,8 +16,7 @@
 //  2. Exchange rows if n · T is at most V / 2 and the table is not small. An exchange cannot
 //     overlap with computation, and adds the latency of two collectives. If a tied output layer
 //     also reads the table, its gather of the whole table can overlap with computation.
-//  3. Do not exchange rows if much padding would be needed to make each shard consist of whole
-//     rows.
+//  3. Do not exchange rows if shards that consist of whole rows would need much padding.
 //
 // O(readers of the table).
 //

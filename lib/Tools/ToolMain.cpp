@@ -74,8 +74,7 @@ bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef 
   return false;
 }
 
-/// Tries to open `path` for writing. Returns the errno of the failure, or 0. If this creates the
-/// file, removes it again.
+/// Tries to open `path` for writing, and removes the file if this creates it. Returns errno or 0.
 static int tryToOpen(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = descriptor >= 0;
@@ -103,8 +102,7 @@ std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::Stri
   if (exists && sys::fs::is_regular_file(status) && !input.empty() && input != "-" &&
       !sys::fs::equivalent(path, input, same) && same)
     return because("it is the input");
-  // Do not open a file that is not regular, because opening a pipe would wait for a reader of the
-  // pipe.
+  // Open regular files only, because opening a pipe would wait for a reader of the pipe.
   int error = exists && !sys::fs::is_regular_file(status)
                   ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
                   : tryToOpen(path.str());

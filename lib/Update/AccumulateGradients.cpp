@@ -138,8 +138,7 @@ static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
   }
 }
 
-/// Returns true if a result of type `type` is the check of a lookup. Only these results are
-/// integers.
+/// Returns true if a result of this type is the check of a lookup. Only checks are integers.
 static bool isLookup(Type type) { return isa<IntegerType>(getElementTypeOrSelf(type)); }
 
 /// Builds the unsigned max(largest, value), whose result overwrites `largest`.
@@ -275,8 +274,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
       llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
   SmallVector<Value> zeros, means;
-  // At a level that crosses ranks, values are rounded to the type in which the collectives of the
-  // step add.
+  // At a level that crosses ranks, values are rounded to the type in which collectives add.
   bool crosses = crossesRanks; // a lambda cannot capture a structured binding
   auto roundingOf = [&, crosses](unsigned i) {
     return crosses ? reduceTypes[i] : getElementTypeOrSelf(types[i]);
@@ -311,8 +309,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Returns true if the op remains before the loops, because its result is the same for all
-/// micro-batches.
+/// Returns true if the op remains before the loops, because all micro-batches use one result.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
   return unshard &&

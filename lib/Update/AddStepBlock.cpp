@@ -18,8 +18,8 @@
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.
 // 5. If lookups are checked, the all_reduce of the sums of squares also counts the ranks on which a
-//    lookup is out of range. If this number is not 0, nothing is updated. A rank on which a lookup
-//    is out of range writes the index into its step block.
+//    lookup is out of range. If there are any, nothing is updated. A rank on which a lookup is out
+//    of range writes the index into its step block.
 //
 // The program eval only stores its loss and its checks. ApplyOptimizer.cpp clips. O(units) ops.
 //
@@ -91,8 +91,7 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
 }
 
 /// Builds one reduction over the ranks of the axis. It adds `failedLookups`, the number of ranks
-/// with a failed lookup, and the sums of squares of those units whose gradient is split over the
-/// axis.
+/// with a failed lookup, and the sums of squares of units whose gradient is split over the axis.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -150,8 +149,7 @@ static int64_t countTokens(func::FuncOp func) {
   return rows;
 }
 
-/// Replaces the argument that seeds the backward by the loss scale: the scale in the step block, or
-/// the fixed scale.
+/// Replaces the argument that seeds the backward by the scale in the step block or a fixed scale.
 Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   func::FuncOp func = program.func;
   auto isScale = [&](BlockArgument arg) {
@@ -214,8 +212,7 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
 }
 
 /// Returns 1 if loss and norm are finite and no rank had a lookup out of range, else 0.
-/// `failedRanks` is the number of ranks with a lookup out of range, or null if no lookup is
-/// checked.
+/// `failedRanks` is the number of ranks with such a lookup, or null if no lookup is checked.
 static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
                        Type type) {
   auto isFinite = [&](Value value) -> Value {

@@ -8,8 +8,7 @@
 //   global index      0         .          border              on p, m, v in place
 //                     <- weight decay ->|<- none ->
 //
-// 1. Add the optimizer state of each trainable unit as arguments after the argument of its
-//    parameters.
+// 1. Add the optimizer state of each trainable unit as arguments after the unit's parameters.
 // 2. Build the factors of the update rule (Optimizers.cpp) in f64, once for each compute type.
 // 3. For each unit, build an op that applies the rule to each element. Whether weight decay applies
 //    to an element depends on the global index of the element, which is shard index · shard_size +
@@ -45,8 +44,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A range of a flat buffer whose elements are all with or all without weight decay. It ends before
-/// element `end`.
+/// A range of a flat buffer whose elements are all with or all without weight decay. Ends before
+/// `end`.
 struct DecaySpan {
   int64_t end;
   bool decay;
@@ -57,8 +56,7 @@ class UpdateBuilder {
 public:
   UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer, bool stochastic);
 
-  /// Builds and returns the new parameter and state of a unit. `old` holds the arguments with the
-  /// old values.
+  /// Builds the new parameter and state of a unit. `old` holds the arguments with the old values.
   SmallVector<Value> update(UnitOp unit, Value grad, ValueRange old);
 
 private:
@@ -168,8 +166,8 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
 }
 
 /// Builds the index in the unit's flat buffer of the element that an elementwise op computes.
-/// `indices` are the rank's indices on the axes over which the state is split. It is empty if the
-/// state is whole.
+/// `indices` are the rank's indices on the axes over which the state is split. There are none for
+/// whole state.
 Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices) {
   Value index = linalg::IndexOp::create(b, 0);
   int64_t size = unit.getFlatSize();

@@ -16,10 +16,9 @@
 //                   table        0, plus rows of all, in order   [R + 1, D]
 //                   shard        · 1/n, without the last row
 //
-// 1. Build `first`, the number of the first row that the rank owns, as element r of the list 0, R,
-//    2R, ...
-// 2. For a row that another rank owns, read 0. Add the gradient of such a row to an additional row
-//    R, which is dropped.
+// 1. Build `first`, the number of the rank's first row, as element r of the list 0, R, 2R, ...
+// 2. For a row that another rank owns, read 0. Add its gradient to an additional row R, which is
+//    dropped.
 // 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
 //
 // In the sum over ranks, at most one of the n numbers is not 0, so that the sum is exact in any

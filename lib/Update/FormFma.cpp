@@ -15,8 +15,7 @@
 // 2. Fuse a product into the sum if the sum is the only reader of the product and in the same
 //    block. If the two terms are such products, fuse only the left product: a b + c d becomes
 //    fma(a, b, c d). The right product is rounded before it is added.
-// 3. If the product is subtracted, negate its right factor if this is a constant, and its left
-//    factor otherwise.
+// 3. If the product is subtracted, negate its right factor if constant, else its left factor.
 //
 // Only f32 and f64 are rewritten. Ops on 16-bit floats round every result, so that a product is
 // rounded before it is added. The stage Codegen forms the fma in the body of linalg.contract.

@@ -26,8 +26,7 @@ public:
   /// Returns the names (`fsdp.state`) of the flat buffers of optimizer state.
   virtual SmallVector<StringRef> getStateNames() const = 0;
 
-  /// Returns true if `buildElement` treats elements with weight decay differently from other
-  /// elements.
+  /// Returns true if `buildElement` treats elements with and without weight decay differently.
   virtual bool hasDecay() const = 0;
 
   /// These two functions return the number of factors that `buildElement` needs, and build the

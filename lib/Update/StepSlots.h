@@ -13,8 +13,8 @@
 
 namespace mlir::fsdp {
 
-/// Combined result of the checks of all lookups of a program. The values are scalars, or null if no
-/// lookup is checked.
+/// Combined result of the checks of all lookups of a program. The values are scalars, null without
+/// checks.
 struct LookupResult {
   Value failed; ///< 1 if a lookup is out of range, else 0; later the sum of these over ranks
   SmallVector<Value> report; ///< number of the lookup, and three parts of the index, as f32

@@ -6,8 +6,7 @@
 //
 // Computes ranges by the rules of IntegerRange.h and caches them. A value whose computation may
 // overflow has the range of its type. A select with a known condition has the range of the chosen
-// branch. For example, if id is in [0, V), the range of `select(id < 0, id + V, id)` is the range
-// of id.
+// branch. If id is in [0, V), for example, `select(id < 0, id + V, id)` has the range of id.
 //
 // The range of a reduction, such as the index of a maximum, is a fixed point of the reduction's
 // body: a range of the partial result that the body maps into itself. If no fixed point is found,

@@ -74,8 +74,8 @@ static void addLoops(linalg::GenericOp generic, Value index, llvm::SmallBitVecto
   }
 }
 
-/// Classifies the dimensions that a lookup reads. Fails if fewer than two indices are neither a
-/// loop nor a constant.
+/// Classifies the dimensions that a lookup reads. Fails unless at least two indices are neither
+/// loops nor constants.
 static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp extract) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(extract.getTensor().getType()).getShape();
   SmallVector<int64_t> extents = generic.getStaticLoopRanges();
@@ -107,8 +107,7 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
   return positions;
 }
 
-/// Returns `tensor` with the moving dimensions joined to one dimension, which becomes the first
-/// dimension.
+/// Returns `tensor` with the moving dimensions joined to one dimension, the first of the result.
 static Value joinDimensions(Value tensor, const Positions &positions, OpBuilder &b, Location loc) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> order(positions.moving), shape;

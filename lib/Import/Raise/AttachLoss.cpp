@@ -12,8 +12,8 @@
 //
 // If the option `ignore` is set, the mean does not include the targets that equal the value of the
 // option. If this value is not a class, the pass adds it to the extra ids of the argument
-// `%targets`. Logits of bf16 and f16 are converted to f32, so that the loss is f32, or f64 in an
-// f64 model.
+// `%targets`. Logits of bf16 and f16 are converted to f32, so that the loss is f32 (f64 in an f64
+// model).
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,15 +12,13 @@
 
 namespace mlir::fsdp {
 
-/// Reason why a softmax between two products is not raised to attention, and the op that prevents
-/// it.
+/// Reason why a softmax between two products cannot be raised to attention, and the op at fault.
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;
 };
 
-/// A sink is an additional column of the softmax's input, which is not the score of any key
-/// (AttentionSink.cpp).
+/// An additional column of the softmax's input that is no score of a key (AttentionSink.cpp).
 struct Sink {
   tensor::ConcatOp concat;      // op that joins the scores and the sink
   tensor::ExtractSliceOp slice; // slice that drops the weight of the sink
@@ -65,8 +63,8 @@ struct AttentionMatch {
 std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 /// Matches a sink in the input of a softmax. Returns nothing if the columns of the input are the
-/// keys alone. Sets `obstacle` and returns nothing if the input has further columns that are not
-/// one sink.
+/// keys alone. Sets `obstacle` and returns nothing if the input has other columns than keys and a
+/// sink.
 std::optional<Sink> matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 } // namespace mlir::fsdp

@@ -103,8 +103,7 @@ static std::optional<std::pair<Point, Point>> matchPick(const Point &point, Affi
   return std::pair(element, *target);
 }
 
-/// Matches `t == column`, where column is a loop of a sum. Returns t and the affine symbol of the
-/// column.
+/// Matches `t == column`, where column is a loop of a sum. Returns t and the column's symbol.
 static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &condition) {
   Point p = settle(condition);
   auto cmp = p.op<arith::CmpIOp>();
@@ -171,8 +170,7 @@ public:
   }
 
 private:
-  /// If the point is a sum over rows or over the columns of a one-hot, continues with the term of
-  /// this sum.
+  /// If the point is a sum over rows or over the columns of a one-hot, continues with its term.
   bool peelSum() {
     auto sum = matchReduction(point, Reduction::Sum);
     if (!sum)

@@ -42,8 +42,7 @@ class MaskEvaluator {
 public:
   explicit MaskEvaluator(AttentionOp op) : op(op), body(op.getMaskMod().front()) {}
 
-  /// Returns the result of mask_mod at a position, or nothing if it depends on data that is not
-  /// constant.
+  /// Returns the result of mask_mod at a position, or nothing if it depends on unknown data.
   std::optional<bool> evaluate(ArrayRef<int64_t> position);
   /// Returns whether mask_mod reads its argument number `i`, where the arguments are (b, h, i, j).
   bool uses(unsigned i) { return !body.getArgument(i).use_empty(); }
@@ -66,8 +65,7 @@ private:
   AttentionOp op;
   Block &body;
   DenseMap<Value, MaskValue> values;
-  /// Maps an op with its result type and operands to the number of the unknown value that it
-  /// computes.
+  /// Numbers of unknown values, by the op that computes the value, its result type and operands.
   std::map<std::vector<uint64_t>, unsigned> numbers;
 };
 } // namespace

@@ -58,8 +58,7 @@ struct Softmax {
 } // namespace
 
 /// Returns whether the point is a conversion of a scalar between float types of at least 16 bits. A
-/// conversion to fewer than 16 bits does not count, and is kept, because the model rounds on
-/// purpose there.
+/// conversion to fewer than 16 bits does not count, and is kept, because the model intends it.
 static bool isConversion(const Point &point) {
   if (!point.op<arith::ExtFOp>() && !point.op<arith::TruncFOp>())
     return false;

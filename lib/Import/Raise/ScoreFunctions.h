@@ -17,8 +17,7 @@ constexpr double masked = -1e4;
 
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// How a constant table acts as a mask if it is added to scores: not at all, with -inf, or with
-/// finite numbers.
+/// How a constant table that is added to scores masks: not at all, with -inf, or with numbers.
 enum class MaskTable { None, Infinite, Finite };
 /// Returns None unless every element of `table` times `factor` is 0 or at most `masked`, and at
 /// least one element is not 0. Otherwise returns Finite if one of the elements other than 0 is

@@ -14,10 +14,9 @@
 //     the tensor is captured and not recomputed for each score.
 //  3. Factors after the softmax become weight_mod. An element of fsdp.random becomes
 //     fsdp.random_element.
-//  4. If there is a sink, score_mod yields the score of the sink for the last key, and mask_mod
-//     keeps the last key.
-//  5. If the formula contains an op that a region must not contain, return this op as the obstacle,
-//     which the caller reports.
+//  4. If there is a sink, score_mod yields the sink's score for the last key, and mask_mod keeps
+//     it.
+//  5. If a region must not contain an op of the formula, return the op, which the caller reports.
 //
 //===----------------------------------------------------------------------===//
 

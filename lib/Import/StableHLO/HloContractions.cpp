@@ -11,8 +11,8 @@
 //   padded first, and groups of features become a separate dimension.
 // - reduce, reduce_window: loops over result dimensions, and over reduced or window dimensions
 //
-// Sums of products begin with zero and are computed in the type of the result. A reduction begins
-// with its init value.
+// Sums of products begin with zero and are computed in the type of the result. Reductions begin
+// with an init value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,7 +139,7 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
 }
 
 namespace {
-/// The dimension numbers and the windows of a convolution. Each list has one entry for each spatial
+/// The dimension numbers and the windows of a convolution. Each list has one entry per spatial
 /// dimension.
 struct Convolution {
   struct Side {

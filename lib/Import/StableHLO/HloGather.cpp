@@ -158,8 +158,7 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReads(b, op->getLoc(), to, x, place)};
 }
 
-/// Verifies the scalar start indices of a dynamic slice. They are operand `first` and all operands
-/// after it.
+/// Verifies the scalar start indices of a dynamic slice. They are the operands from `first` on.
 static LogicalResult checkStarts(Operation *op, unsigned first) {
   RankedTensorType x = tensorOf(op->getOperand(0));
   if (failed(checkCount(op, "operands", op->getNumOperands(), first + x.getRank())))

@@ -57,8 +57,7 @@ Value buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
 FailureOr<Value> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands, Type result);
 
 /// Lowers the body of a reduction. The scalars `arguments` replace the arguments of the body. The
-/// body consists of elementwise ops on tensors of rank 0. Returns the lowered values that the body
-/// returns.
+/// body consists of elementwise ops on tensors of rank 0. Returns the results of the body.
 HloResult lowerBody(OpBuilder &b, Operation *op, ValueRange arguments);
 
 // Lowerings by op. Each function assumes that shapes are static, and verifies everything else.

@@ -182,8 +182,7 @@ void LowerStablehloPass::runOnOperation() {
   // Preserve all analyses to skip the verifier, which would reject unknown dialects without advice.
   if (ops.empty())
     return markAllAnalysesPreserved();
-  // Begin with the last select, so that the outermost select of an erfc is matched before the
-  // selects in its branches.
+  // Begin with the last select, so that an erfc is matched before the selects in its branches.
   for (Operation *&op : llvm::reverse(ops))
     if (op->getName().getStringRef() == "stablehlo.select")
       if (Value x = matchErfc(op)) {

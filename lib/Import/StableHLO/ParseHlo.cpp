@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses the custom form of an op, and builds the same op with the same attributes as the generic
-// form would:
+// Parses the custom form of an op to the same op with the same attributes as the generic form:
 //
 //   stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (A, B) -> C
 //   "stablehlo.dot_general"(%a, %b) {dot_dimension_numbers = {lhs_contracting_dimensions = ..}} :
@@ -28,8 +27,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A key in the custom form of `op`, and the name of the attribute that the key sets in the generic
-/// form.
+/// A key in the custom form of `op`, and the attribute of the generic form that the key sets.
 struct Key {
   StringRef op, key, attribute;
 };

@@ -34,8 +34,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The elementwise ops that compute a result from one input, in an order in which they can be
-/// evaluated.
+/// The elementwise ops that compute a result from one input, in an order of evaluation.
 struct Slice {
   Value input;
   /// first the constants with their values, then the results of the ops

@@ -18,8 +18,8 @@ namespace mlir::fsdp {
 /// depend on the loops alone.
 void populateCaptureOperandPatterns(RewritePatternSet &patterns);
 
-/// Returns `index`, a value in a body, as an affine function of the loops. Returns null if it is no
-/// such function.
+/// Returns `index`, a value in a body, as an affine function of the loops. Returns null if it is
+/// none.
 AffineExpr affineIndex(Value index);
 
 /// Rebuilds `op` with one more input, whose block argument replaces `captured` in the body.

@@ -69,8 +69,7 @@ static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
 }
 
 /// Returns whether the producer rounds its result and has a wider input of at least as many
-/// elements. In this case, the result takes fewer bytes than this input if it is kept for the
-/// backward.
+/// elements. It then takes fewer bytes to keep the result for the backward than this input.
 static bool isRounded(linalg::GenericOp producer) {
   auto result = cast<RankedTensorType>(producer->getResultTypes().front());
   auto rounding =

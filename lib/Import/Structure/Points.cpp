@@ -208,8 +208,7 @@ std::optional<Reduction> fsdp::matchReduction(const Point &point, Reduction::Kin
     return std::nullopt;
   }
   Reduction reduction{kind, {}, {}, op};
-  // Create new symbols for every reduction, because different reductions of a formula must have
-  // different symbols.
+  // Create new symbols, because different reductions of a formula must have different symbols.
   static std::atomic<unsigned> nextSymbol{0};
   for (auto [loop, iterator] : llvm::zip_equal(*loops, op.getIteratorTypesArray())) {
     if (loop)

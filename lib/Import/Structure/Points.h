@@ -31,8 +31,7 @@ struct Point {
 
   bool isTensor() const { return isa<RankedTensorType>(value.getType()); }
 
-  /// Returns the op that computes this scalar if the op is an OpTy. Returns null otherwise, and for
-  /// tensors.
+  /// Returns the op that computes this scalar if the op is an OpTy. Returns null otherwise.
   template <typename OpTy>
   OpTy op() const {
     return isTensor() ? OpTy() : value.getDefiningOp<OpTy>();
@@ -56,8 +55,7 @@ SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 /// (argument, reduction, contraction, ...).
 Point settle(Point point);
 
-/// If the point is a block argument, returns the element of the operand that the argument holds.
-/// Otherwise returns `point`.
+/// Returns the element of an operand that a block argument holds. Returns any other point itself.
 Point readElement(Point point);
 
 /// Returns operand `i` of the scalar op at a point, without a call of settle() for the operand.

@@ -173,8 +173,7 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
 }
 
 void RefuseUnwrittenPass::runOnOperation() {
-  // Forget the values of the function that the pass visited before, because they may have been
-  // freed.
+  // Forget the values of the function that was visited before, because they may have been freed.
   unwritten = {};
   unsigned refused = 0;
   getOperation().walk([&](Operation *op) {

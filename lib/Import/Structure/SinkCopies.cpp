@@ -105,8 +105,7 @@ struct ConcatOfTransposes : OpRewritePattern<tensor::ConcatOp> {
   }
 };
 
-/// Returns whether `op` is elementwise, has one result, whose map is the identity, and is not a
-/// copy.
+/// Returns whether `op` is elementwise, is no copy, and has one result, whose map is the identity.
 static bool isPlainMap(linalg::GenericOp op) {
   return op.getNumDpsInputs() > 0 && op->getNumResults() == 1 && isParallel(op) && !isCopy(op) &&
          op.getBody()->getArguments().back().use_empty() &&
