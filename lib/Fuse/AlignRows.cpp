@@ -12,7 +12,7 @@
 //   fsdp.dispatch (%z)                            fsdp.dispatch (%z)
 //     contract ins(%arg)                            contract ins(extract_slice %arg[0, 0])
 //
-// 1. A factor is an operand of a dispatch that a contraction in the dispatch's body multiplies.
+// 1. A factor is an operand of a dispatch that is an input of a contraction in the dispatch's body.
 //    Only factors whose rows are long and not a multiple of the alignment are changed.
 // 2. If a dispatch computes the factor, and only dispatches read it and none overwrites it, the
 //    dispatch that computes it writes longer rows. The padding at the end of a row is never read.

@@ -13,7 +13,7 @@
 //   %g = gelu(%h + %b)          rows [N,M]
 //
 // An op joins the latest cluster that produces one of its operands under these conditions:
-//  1. At most `window` ops are between the last op of the cluster and the op.
+//  1. The last op of the cluster is at most `window` ops before the op.
 //  2. The op and the cluster have common leading parallel loops. The leading loops of a reduction
 //     are those before its first reduced loop. For a map, they are all loops, or as many as the
 //     cluster has.
