@@ -9,8 +9,8 @@
 //   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      if %p is not read again
 //
 // Result i of a dispatch may overwrite operand j under these conditions:
-//  1. The types of result and operand are equal. No later op in the block, and no op of a later
-//     iteration of a loop around it, reads the operand or a view of its buffer.
+//  1. The types of result and operand are equal. No op after the dispatch reads the operand or a
+//     view of its buffer.
 //  2. If operand j is an argument of the function, result i must update this argument.
 //  3. In the body, linalg ops read the operand and write the result only with identity maps, so
 //     that no element is read after it is overwritten. This condition does not apply if the operand

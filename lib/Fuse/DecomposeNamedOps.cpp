@@ -293,7 +293,7 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 
 namespace {
 /// Determines whether the target has a kernel for an attention op. If it has none, warns with the
-/// reason. Warns only once for each reason, because many ops have the same. Thread-safe, because
+/// reason. Warns only once for each reason, because many ops share it. Thread-safe, because
 /// functions are processed in parallel.
 class AttentionKernels {
 public:

@@ -78,7 +78,7 @@ LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   }
   for (Value v : readValues(op)) {
     Operation *def = v.getDefiningOp();
-    // Attention reads whole tensors, so its operands are not computed inside its kernel.
+    // Attention reads whole tensors, so auxiliary ops are not copied into its kernel.
     if (def && (members.contains(def) || (isAuxiliary(def) && !isAttention(op)))) {
       if (failed(collect(def, depth + 1)))
         return failure();

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// maximum number of ops in a group (a loss has about 12)
+/// Maximum number of ops in a group. A loss has about 12.
 static constexpr unsigned maxMembers = 64;
 
 int64_t fsdp::tensorBytes(Type of) {

@@ -67,7 +67,7 @@ private:
   int64_t limit;
   llvm::SetVector<Operation *> members;
   llvm::SmallDenseMap<Operation *, unsigned> rowLoops;
-  /// for each value with rows, the dimension of the rows
+  /// For each value that has the rows, the dimension that counts them.
   llvm::SmallDenseMap<Value, unsigned> rowDims;
 };
 

@@ -24,7 +24,7 @@ struct Values {
   };
   llvm::StringMap<Place> places; // offsets by parameter
   std::vector<ArrayRef<char>> pieces;
-  // one byte for each boolean that the module stores as a bit
+  // One byte for each boolean that the module stores as a bit.
   std::deque<std::vector<char>> unpacked;
   uint64_t size = 0;
 };

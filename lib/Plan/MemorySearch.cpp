@@ -89,8 +89,8 @@ namespace {
 
 struct Item {
   enum class Kind { recompute, offload, gather, rest } kind = Kind::recompute;
-  // indices of the calls that the item recomputes or offloads, or, if it repeats a gather, the
-  // index of that gather
+  // Indices of the calls that the item recomputes or offloads, or, if it repeats a gather, the
+  // index of that gather.
   SmallVector<unsigned, 4> numbers;
   unsigned segment = 0;
   int64_t bytes = 0;

@@ -73,7 +73,7 @@ public:
         });
       }
     });
-    // for each stall, the number of the wait, and the seconds when the stall begins and ends
+    // For each stall, the number of the wait, and the seconds when the stall begins and ends.
     json.attributeArray("stalls", [&] {
       for (size_t index = 0; index < commands.size(); ++index)
         if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))

@@ -52,7 +52,7 @@ struct Parameter {
   int64_t firstUse; ///< index of the first op that uses the parameter, INT64_MAX if unused
   StringRef layer;  ///< name of the layer, empty for the root
   std::optional<StringRef> unit; ///< name given by the attribute `fsdp.unit`
-  /// whether ignore-params names the parameter, so that every rank holds all of it
+  /// Whether ignore-params names the parameter. Every rank then holds all of it.
   bool ignored = false;
   int64_t rowSize = 0; ///< elements per row if lookups in the parameter exchange rows, else 0
 };

@@ -14,7 +14,8 @@
 //
 //  1. Forward: find the flowing values, which are f32 tensors that carry parameters, batch inputs
 //     or activations. Parameters and batch inputs flow. The result of a product, attention, lookup,
-//     softmax, map or view flows if an operand flows. Results of reductions and scalars do not.
+//     softmax, map or view flows if an operand flows. Results of reductions and scalars do not
+//     flow.
 //  2. Backward: trace the loss back through values that do not flow. The first flowing value on
 //     each of these paths is an output of the model. The results of the maps that compute the
 //     output from the result of a product are also outputs if they have no other reader.

@@ -72,7 +72,7 @@ private:
   LogicalResult readDivisor();
 
   double fixedScale = 0; ///< 0 means dynamic
-  /// factor that converts the mean gradient to the gradient with the requested divisor
+  /// Factor that converts the mean gradient to the gradient with the requested divisor.
   double gradFactor = 1;
 };
 

@@ -11,8 +11,8 @@
 //
 // Elements of other tensors are not known, but an element equals itself: if i = j, `ids[b, i]` and
 // `ids[b, j]` are the same element. A causal mask of packed documents therefore keeps a key in
-// every row. Each unknown value therefore has a `number`. Two unknown values have the same number
-// if equal ops compute them from equal operands.
+// every row. An unknown value can therefore have a `number`. The numbers of two unknown values are
+// equal if equal ops compute the values from equal operands.
 //
 //===----------------------------------------------------------------------===//
 

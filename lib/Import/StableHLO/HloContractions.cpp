@@ -143,7 +143,7 @@ namespace {
 /// dimension.
 struct Convolution {
   struct Side {
-    /// numbers of the batch and feature dimensions, or of the input and output feature dimensions
+    /// Numbers of the batch and feature dimensions, or of the input and output feature dimensions.
     int64_t first, second;
     SmallVector<int64_t> spatial;
   };

@@ -41,7 +41,7 @@ SmallVector<int64_t> fsdp::getInts(Operation *op, StringRef name, ArrayRef<int64
   for (Attribute element : list)
     if (auto integer = dyn_cast<IntegerAttr>(element))
       values.push_back(integer.getValue().getSExtValue());
-    // a nested list, such as the padding [[0, 1], [2, 3]]
+    // The list is nested, such as the padding [[0, 1], [2, 3]].
     else if (auto pair = dyn_cast<DenseI64ArrayAttr>(element))
       llvm::append_range(values, pair.asArrayRef());
   return values;

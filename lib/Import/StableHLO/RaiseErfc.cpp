@@ -37,7 +37,7 @@ namespace {
 /// The elementwise ops that compute a result from one input, in an order of evaluation.
 struct Slice {
   Value input;
-  /// first the constants with their values, then the results of the ops
+  /// First the constants with their values, then the results of the ops.
   llvm::MapVector<Value, double> values;
 
   bool collect(Value value, unsigned depth);

@@ -97,7 +97,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
       int64_t extent = extents[term.part];
       if (term.stride % size != 0)
         return std::nullopt;
-      // the part extends beyond dimension d, into the next outer dimension
+      // If the part extends beyond dimension d, into the next outer dimension, it must be split.
       if (term.stride * extent > end) {
         if (end % term.stride == 0 && extent % (end / term.stride) == 0)
           needed = Split{term.part, end / term.stride};
