@@ -64,7 +64,7 @@ static bool isAdamW(const StepOptions &o) { return o.update.optimizer == Optimiz
 static bool isForCpu(const StepOptions &o) { return o.codegen.isForCpu(); }
 static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 
-/// Returns true if collectives are scheduled, which is always so for plans of --what-if.
+/// Returns true if collectives are scheduled. With --what-if, they are always scheduled.
 static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
 
 /// Returns true if the strategy keeps parameters gathered until the backward.
@@ -158,7 +158,7 @@ std::string OptionRow::printOne(const StepOptions &options) const {
   return llvm::join(print(options), ",");
 }
 
-/// Conditions of options that configure ptxas.
+/// Conditions under which an option that configures ptxas has an effect.
 #define ASSEMBLES                                                                                  \
   .isNoPlan()                                                                                      \
       .needs(isForGpu, " needs GPU kernels: give --target=sm_80, sm_90a or sm_100a")               \
@@ -212,7 +212,7 @@ std::optional<std::string> mlir::fsdp::findNearest(StringRef name) {
   return nearest;
 }
 
-/// Returns a text of the user for a message: shortened, and without control characters.
+/// Shortens a text that the user wrote, and removes control characters, for a message.
 static std::string show(StringRef text) { return fsdpcommon::shortText(text.str(), 200); }
 
 /// Returns the spelling of an option: "--name", or "-n" if the name has one letter.

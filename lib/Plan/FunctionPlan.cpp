@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks over a function (step 3 of AssignBuffers.cpp), places the results of every op, and adds a
-// command for most ops.
+// Walks over a function (step 3 of AssignBuffers.cpp). Chooses places for the results of every op,
+// and adds a command for most ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -158,7 +158,7 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
   for (auto [index, input] :
-       // The code below chooses the places of results in place.
+       // The code below chooses the places of operands that results overwrite.
        llvm::enumerate(call.getInputs()))
     bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input)
                                                                     : align(input, call));
@@ -210,7 +210,7 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
   if (loop->getParentOp() != function)
     return loop.emitOpError(
         "is nested in another loop; expected one level of loops over micro-batches");
-  // A value carried by the loop has one place, that of its initial value.
+  // A value that the loop carries has the same place in all iterations: that of its initial value.
   SmallVector<Place> carried;
   for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs())) {
     if (!isa<RankedTensorType>(init.getType()))

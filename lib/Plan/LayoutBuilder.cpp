@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finds buffers of states and inputs by name, so that all programs over one layout use one buffer
-// for each state and input.
+// Finds buffers of states and inputs by name, so that all programs over a layout use the same
+// buffer for the same state or input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +121,7 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
     RankedTensorType known = slot.getTensorType();
     if (known == type)
       return place;
-    // A program over one micro-batch reads the first one if another program has several.
+    // If another program has several micro-batches and this program has one, it reads the first.
     if (slot.getMicroBatches() > 1 && known.getElementType() == type.getElementType() &&
         known.getShape().drop_front() == type.getShape()) {
       place.bytes = getStorageBytes(type);

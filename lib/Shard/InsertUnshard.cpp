@@ -8,11 +8,12 @@
 //   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
 //
 //  1. Clone @loss to @reference.
-//  2. In both functions, insert an argument for every unit in order: in @loss the shard of a rank,
-//     in @reference the whole flat buffer. Insert an unshard directly before the first op that uses
-//     a parameter of the unit, itself or in its regions. Lookups in the table of a unit with `rows`
-//     become unshard_rows. With no_sync, lookups are kept, because whole gradients are then summed
-//     before the reduction.
+//  2. In the two functions, insert an argument for every unit, in the order of the units. In @loss,
+//     the argument is the shard of a rank. In @reference, it is the whole flat buffer. Insert an
+//     unshard directly before the first op that uses a parameter of the unit, directly or in a
+//     region. Lookups in the table of a unit with `rows` become unshard_rows. With no_sync, these
+//     lookups are kept, because the micro-batches' gradients of the whole table are then summed
+//     before they are reduced.
 //  3. Erase the parameter arguments and mark the programs.
 //
 // O(parameters + uses). The stage Differentiate adds gathers for the backward, and the stage Plan
@@ -86,7 +87,7 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
 }
 
 /// Returns the first op of the function's block that uses one of `values`, directly or in a region.
-/// Returns null if no op does.
+/// Returns null if no op uses them.
 static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   Operation *first = nullptr;
   for (Value value : values)
@@ -98,8 +99,8 @@ static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   return first;
 }
 
-/// Replaces each lookup in the table of a unit with `rows` by an unshard_rows of `shard`, which
-/// fetches only the rows at the ids.
+/// Replaces each lookup in `table`, the table of a unit with `rows`, by an unshard_rows of `shard`.
+/// The unshard_rows gathers only the rows at the ids.
 static void unshardRows(UnitOp unit, Value table, Value shard) {
   for (Operation *user : llvm::make_early_inc_range(table.getUsers()))
     if (auto lookup = dyn_cast<GatherRowsOp>(user)) {

@@ -85,8 +85,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds the results that hold gradients of looked-up rows. For each of these results, finds the
-/// gradient to which it will be added; both must have the same type.
+/// Finds the results of a program that are gradients of looked-up rows. For each of them, finds the
+/// gradient to which it will be added, and verifies that the two types are equal.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
@@ -107,7 +107,8 @@ static LogicalResult readRows(Program &program) {
   return success();
 }
 
-/// Counts the checks of lookups: scalars of i64 after the loss and the gradients.
+/// Counts the results that are checks of lookups. They are i64 scalars after the loss and the
+/// gradients.
 static LogicalResult readLookups(Program &program) {
   func::FuncOp func = program.func;
   unsigned first = 1 + (program.kind == ProgramKind::Eval ? 0 : program.getTrainable().size());
@@ -141,7 +142,8 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
   return program;
 }
 
-/// Reads the number of terms at each level of the mean, and checks each program's attribute.
+/// Reads the number of terms at each level of the mean, and checks the attribute of each program
+/// that contains it.
 static LogicalResult readLevels(Programs &programs) {
   auto countOf = [](func::FuncOp func) -> int64_t {
     auto attr = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);

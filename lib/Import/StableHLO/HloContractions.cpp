@@ -11,7 +11,8 @@
 //   padded first, and groups of features become a separate dimension.
 // - reduce, reduce_window: loops over result dimensions, and over reduced or window dimensions
 //
-// Products are summed in the type of the result, from zero. A reduction starts at its init value.
+// Sums of products begin with zero and are computed in the type of the result. Reductions begin
+// with an init value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ static Value buildZeros(OpBuilder &b, Location loc, RankedTensorType type) {
   return linalg::FillOp::create(b, loc, zero, empty).getResult(0);
 }
 
-/// Returns a scalar in a wider float or integer type.
+/// Converts a scalar to the wider float or integer type `to`.
 static Value widen(OpBuilder &b, Location loc, Value value, Type to) {
   if (value.getType() == to)
     return value;
@@ -42,7 +43,7 @@ static Value widen(OpBuilder &b, Location loc, Value value, Type to) {
   return arith::ExtSIOp::create(b, loc, to, value);
 }
 
-/// Builds out[..] += lhs[..] * rhs[..] from zero.
+/// Builds a generic that computes out[..] += lhs[..] * rhs[..], where `out` is initially zero.
 static Value buildProduct(OpBuilder &b, Location loc, RankedTensorType type, Value lhs, Value rhs,
                           ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> loops) {
   Type element = type.getElementType();
@@ -108,7 +109,7 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
                << l << " of the left and " << r
                << " of the right operand to have the same size, found " << left.getDimSize(l)
                << " and " << right.getDimSize(r);
-  // Create one loop per dimension; `exprs` holds the loop of each dimension of each operand.
+  // Create one loop per dimension. `exprs` contains, for each operand, the loop of each dimension.
   SmallVector<AffineExpr> exprs[2];
   unsigned loop = 0;
   for (unsigned side : {0, 1})
@@ -139,10 +140,12 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
 }
 
 namespace {
-/// Dimensions and windows of a convolution. Each list has an entry per spatial dimension.
+/// The dimension numbers and the windows of a convolution. Each list has one entry per spatial
+/// dimension.
 struct Convolution {
   struct Side {
-    int64_t first, second; ///< dimensions of batch and feature, or of input and output feature
+    /// Numbers of the batch and feature dimensions, or of the input and output feature dimensions.
+    int64_t first, second;
     SmallVector<int64_t> spatial;
   };
   Side input, kernel, output;
@@ -248,7 +251,7 @@ static Value buildPadded(OpBuilder &b, Location loc, Value x, ArrayRef<int64_t> 
                                getAsIndexOpFoldResult(b.getContext(), after), scalar);
 }
 
-/// Views dimension `dim` as `groups` times the rest: the group comes first.
+/// Views dimension `dim` as two dimensions. The first has size `groups` and counts the groups.
 static Value splitGroups(OpBuilder &b, Location loc, Value x, int64_t dim, int64_t groups) {
   SmallVector<int64_t> shape(tensorOf(x).getShape());
   shape[dim] /= groups;
@@ -314,7 +317,8 @@ HloResult fsdp::lowerConvolution(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReshape(b, loc, product, to.getShape())};
 }
 
-/// Verifies the values and init values of a reduction, and that the results have `shape`.
+/// Verifies the operands of a reduction (values and init values), and verifies that the results
+/// have `shape`.
 static LogicalResult checkReduction(Operation *op, ArrayRef<int64_t> shape) {
   unsigned count = op->getNumResults();
   for (unsigned i = 0; i < count; ++i) {
@@ -347,7 +351,7 @@ static HloResult buildReduction(OpBuilder &b, Operation *op, ValueRange inputs,
   auto generic = linalg::GenericOp::create(
       b, loc, op->getResultTypes(), inputs, inits, maps, loops,
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        // The region's arguments are the partial results, then the values.
+        // The region's arguments are first the partial results, then the values.
         SmallVector<Value> arguments(args.take_back(count));
         llvm::append_range(arguments, args.take_front(count));
         results = lowerBody(b, op, arguments);
@@ -437,7 +441,8 @@ HloResult fsdp::lowerReduceWindow(OpBuilder &b, Operation *op) {
   }
   if (failed(checkReduction(op, shape)))
     return failure();
-  // An operand with the window's shape determines the extents of the window's loops.
+  // An additional operand with the shape of the window determines the extents of the loops over the
+  // window.
   Value init = getScalar(b, loc, op->getOperand(1));
   x = buildPadded(b, loc, x, all, low, high, init);
   Value extent = tensor::EmptyOp::create(b, loc, windowShape, to.getElementType());

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads attributes in the forms that releases of StableHLO have written: `array<i64: 1, 2>`,
-// `dense<[1, 2]> : tensor<2xi64>`, `[1, 2]` and single integers.
+// Reads integer attributes in all forms that different releases of StableHLO have written:
+// `array<i64: 1, 2>`, `dense<[1, 2]> : tensor<2xi64>`, `[1, 2]` and single integers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ SmallVector<int64_t> fsdp::getInts(Operation *op, StringRef name, ArrayRef<int64
   for (Attribute element : list)
     if (auto integer = dyn_cast<IntegerAttr>(element))
       values.push_back(integer.getValue().getSExtValue());
-    else if (auto pair = dyn_cast<DenseI64ArrayAttr>(element)) // a padding [[0, 1], [2, 3]]
+    // The list is nested, such as the padding [[0, 1], [2, 3]].
+    else if (auto pair = dyn_cast<DenseI64ArrayAttr>(element))
       llvm::append_range(values, pair.asArrayRef());
   return values;
 }
@@ -140,7 +141,8 @@ HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
   for (Operation &inner : region->front()) {
     SmallVector<Value> operands;
     for (Value operand : inner.getOperands()) {
-      // A tensor of rank 0 from outside the region is read as a scalar, as the region's values are.
+      // The values of the region become scalars, so a tensor of rank 0 from outside the region is
+      // also read as a scalar.
       if (!map.contains(operand) && tensorOf(operand).getRank() == 0)
         map.map(operand, getScalar(b, inner.getLoc(), operand));
       operands.push_back(map.lookupOrDefault(operand));
