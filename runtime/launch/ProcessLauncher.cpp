@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Fork and execute this program for each rank. The kernel kills a rank whose parent has ended
+//  1. Fork and execute this program for each rank. If this process ends, the kernel kills the ranks
 //     (PR_SET_PDEATHSIG).
 //  2. Connect the ranks (ShmHost).
 //  3. Every 50 ms, handle messages, ended processes, heartbeats and signals (ProcessSupervisor.h).
@@ -28,13 +28,15 @@ using ull = unsigned long long;
 namespace {
 class Launcher final : public ProcessSupervisor {
 public:
-  /// `restart` is the result of planRestart(). At the first start, restart.artifact is empty.
+  /// `restart` is the result of planRestart(). When the ranks are started for the first time,
+  /// restart.artifact is empty.
   Launcher(const LaunchOptions &options, char **argv, const Restart &restart)
       : ProcessSupervisor(options, {}), argv(argv), restart(restart), children(host.ranks()) {}
   /// Kills the remaining children and waits for them.
   ~Launcher() override;
   int run();
-  /// Returns the number of ranks that were not lost, because they finished or reported a failure.
+  /// Returns the number of ranks that are not lost. A rank is not lost if it has finished or has
+  /// reported a failure.
   uint64_t countLeft();
 
 private:
@@ -56,7 +58,8 @@ private:
   const Restart &restart;
   std::vector<Child> children;
   int forwarded = 0;
-  /// True if the signal `forwarded` has ended ranks before the first step.
+  /// True if the launcher has sent `forwarded` to the ranks and a rank has ended because of it
+  /// before the first step.
   bool endedEarly = false;
 };
 } // namespace
@@ -85,8 +88,9 @@ void Launcher::start(uint32_t rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
       _exit(FSDPRT_LOST);
-    // A terminal sends SIGINT and SIGHUP to the ranks and to the launcher. Ranks ignore both
-    // signals, because the launcher forwards them as SIGTERM.
+    // If the user interrupts the program at a terminal, the terminal sends SIGINT or SIGHUP to the
+    // ranks as well as to the launcher. The ranks ignore both signals, because the launcher sends
+    // SIGTERM to the ranks when it receives one of these signals.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
     fcntl(end, F_SETFD, 0);
@@ -118,7 +122,7 @@ void Launcher::reap() {
     if (child.ended || waitpid(child.process, &child.status, WNOHANG) != child.process)
       continue;
     child.ended = true;
-    host.serve(0); // receives the last messages of the child
+    host.serve(0); // Receives the last messages that the child has sent.
     takeFailures();
     judgeEnd(rank);
   }
@@ -176,7 +180,8 @@ int Launcher::run() {
     std::fprintf(stderr, "%s: ended before the first step\n", options.program);
   if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
     return 128 + forwarded;
-  // If a signal such as SIGPIPE has ended rank 0, the launcher ends itself by the same signal.
+  // If a signal such as SIGPIPE has ended rank 0, the launcher raises the same signal with its
+  // default action, so that it ends in the same way.
   if (WIFSIGNALED(children[0].status)) {
     std::signal(WTERMSIG(children[0].status), SIG_DFL);
     std::raise(WTERMSIG(children[0].status));
@@ -212,7 +217,7 @@ int fsdprt::launch(const LaunchOptions &options, char **argv,
                    restart.resume.c_str(), where.c_str(), (ull)restarts + 1,
                    (ull)options.mostRestarts);
       current.artifact = restart.artifact;
-      current.ranks = 0; // --ranks is for the first start only
+      current.ranks = 0; // The option --ranks applies only to the first start.
     }
   }
 }

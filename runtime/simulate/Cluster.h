@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Imports names from fsdpcommon/ClusterFile.h, and declares a reader of cluster files.
+// Imports the names of fsdpcommon/ClusterFile.h into this namespace, and declares a function that
+// reads cluster files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,8 @@ using fsdpcommon::LinkRate;
 using fsdpcommon::RoundSize;
 using fsdpcommon::SwitchReduce;
 
-/// Reads a file such as examples/clusters/8xH200.json. If the file is invalid, throws Error with
-/// the position of the first problem.
+/// Reads a cluster file, such as examples/clusters/8xH200.json. If the file is invalid, throws
+/// Error with the position of the first problem.
 Cluster readCluster(const std::string &path);
 
 } // namespace fsdprt

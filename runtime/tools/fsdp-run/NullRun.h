@@ -16,7 +16,8 @@
 
 namespace fsdprt {
 
-/// Walks the programs of the artifact and returns 0. Throws Error if faults were found.
+/// Walks the programs of the artifact on the null device and returns 0. Throws Error if the walk
+/// has found faults.
 int walk(const Options &options, Printer &printer);
 
 } // namespace fsdprt

@@ -14,7 +14,8 @@ using namespace fsdprt;
 
 //===- Values -------------------------------------------------------------===//
 
-/// Parses a number. Returns nullopt if the text contains anything else.
+/// Parses a number. Returns nullopt if the text is not a number, or contains anything besides the
+/// number.
 template <typename Number>
 static std::optional<Number> parse(const std::string &text) {
   Number value;
@@ -79,7 +80,8 @@ std::string fsdprt::parseRange(const std::string &text, uint64_t &least, uint64_
 
 //===- Combinations -------------------------------------------------------===//
 
-/// Returns an error message if an option cannot be combined with --device, and otherwise nullopt.
+/// If an option cannot be combined with the value of --device, returns an error message. Otherwise
+/// returns nullopt.
 static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
                                                         const Options &options) {
   if (options.restrictCalls && (options.device != "cpu" || options.backend == "mpi"))

@@ -31,8 +31,9 @@ void PlantedFaults::beforeTraining(const TrainingRun &run) {
     chooseElement(run);
 }
 
-/// Selects an element of a trainable parameter on the last rank that has one. Prefers parameters
-/// with one dimension, because all elements of such a parameter have gradients.
+/// Selects an element of a trainable parameter on the last rank that has such an element. If
+/// possible, selects a parameter with one dimension, because all elements of such a parameter have
+/// gradients.
 void PlantedFaults::chooseElement(const TrainingRun &run) {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
@@ -65,7 +66,7 @@ void PlantedFaults::afterStep(const TrainingRun &run) {
          static_cast<Poke>(restore), static_cast<void *>(savedElement));
   if (fault == Options::Fault::allocate) {
     void *memory = std::malloc(24);
-    // Keep the compiler from removing the allocation.
+    // The compiler must not remove the allocation, so make it believe that the memory is used.
     asm volatile("" : : "r"(memory) : "memory");
     std::free(memory);
   }

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --inject-fault, --inject-rank-fault and --only-kinds, which are for tests.
+// Implements --inject-fault, --inject-rank-fault and --only-kinds. These options exist for tests
+// and benchmarks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ private:
   Options::Fault fault;
   InjectedFaults faults;
   RankFault rankFault;
-  uint32_t faultRank = 0; ///< rank of the element that is not updated
+  uint32_t faultRank = 0; ///< rank that has the element whose update is undone after each step
   uint64_t faultParam = 0;
   std::byte savedElement[8] = {};
 };

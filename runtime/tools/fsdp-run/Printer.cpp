@@ -54,8 +54,8 @@ void Printer::writeWarning(const char *text) {
   std::fprintf(stderr, "fsdp-run: warning: %s\n", text);
 }
 
-/// Writes a text such as "loss 2.3145 norm 0.91 lr 3.0e-04 " to `text`, or an empty text if
-/// `onlyTimes` is set.
+/// Writes a text such as "loss 2.3145 norm 0.91 lr 3.0e-04 " to `text`. If `onlyTimes` is set,
+/// writes an empty text.
 static const char *numbersOf(const StepReport &report, char (&text)[128]) {
   text[0] = '\0';
   if (!report.onlyTimes)
@@ -81,7 +81,8 @@ void Printer::bar(const StepReport &report) {
                            grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed),
                            (unsigned long long)(left / 60), (unsigned long long)(left % 60));
   winsize window = {};
-  // The bar must fit into one line of the terminal, because a wrapped line cannot be redrawn.
+  // The bar must not be longer than a line of the terminal, because a line that the terminal has
+  // wrapped cannot be redrawn.
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
     size = std::min(size, window.ws_col - 1);
   raw("\r\033[K", 4);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --simulate: simulates a step, prints a table and, with --trace, writes a trace.
+// Implements --simulate: simulates a step and prints a table. If --trace is given, also writes a
+// trace of the step.
 //
 //===----------------------------------------------------------------------===//
 
