@@ -22,7 +22,8 @@
 
 namespace fsdprt {
 
-/// Observer of a run. If a function of an observer throws Error, the run ends.
+/// An object whose functions are called at certain points of a run. If such a function throws
+/// Error, the run ends.
 class TrainingObserver {
 public:
   virtual ~TrainingObserver() = default;
@@ -32,13 +33,14 @@ public:
   virtual void beforeStep(const TrainingRun &) {}
   virtual void afterStep(const TrainingRun &) {}
   virtual void beforeSave() {}
-  /// Called after the folder of a save is created, before this process writes its files to it.
+  /// Called when the folder of a save exists, before this process writes its files to this folder.
   virtual void duringSave(const TrainingRun &) {}
   virtual void afterSave() {}
   virtual void afterSteps() {}
   virtual void afterTraining(const TrainingRun &) {}
   virtual void afterRun(const TrainingRun &) {}
-  /// Called between steps. Returns the number of a signal that requests the run's end, or 0.
+  /// Called between steps. Returns the number of a signal if this signal requests that the run end,
+  /// and otherwise 0.
   virtual int requestedEnd() const { return 0; }
 };
 

@@ -4,12 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tensors in files have the Hugging Face names of parameters, with or without the prefixes of
-// wrappers ("module.", "transformer.", "model."). Causal masks, rotary frequencies, and an output
-// head that duplicates a tied embedding are ignored.
+// The names of the tensors in files are the names that Hugging Face gives to the parameters. They
+// may begin with the prefixes of wrappers ("module.", "transformer.", "model."). Import ignores
+// causal masks and rotary frequencies. It also ignores an output head that repeats the values of a
+// tied embedding.
 //
-// Import rejects non-finite values, and values outside the range of the parameter's type, because
-// training cannot recover from such values. Export writes non-finite values and prints a warning.
+// Import rejects non-finite values, and values that are outside of the range of the parameter's
+// type, because training cannot recover from such values. Export writes non-finite values and
+// prints a warning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +33,7 @@ static bool endsWith(const std::string &text, const std::string &end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// Returns a name without wrapper prefixes.
+/// Returns `name` without the prefixes of wrappers.
 static std::string bareName(std::string name) {
   for (bool again = true; again;) {
     again = false;
@@ -71,14 +73,14 @@ static const char *safetensorsName(fsdprt_dtype dtype) {
   return names[dtype];
 }
 
-/// Returns true if values of type `from` can be imported into a parameter of type `to`: both types
-/// must be floating-point types or be equal.
+/// Returns true if a parameter of type `to` can be imported from values of type `from`. This is
+/// possible if both types are floating-point types, or if they are equal.
 static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
   return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
 }
 
-/// Calls each(first, count, data) for consecutive ranges of the elements of a tensor. An element
-/// has `width` bytes.
+/// Divides the elements of a tensor into consecutive ranges, and calls each(first, count, data) for
+/// each range. An element has a size of `width` bytes.
 template <typename Each>
 static void forParts(const SafetensorsFile &file, const Tensor &tensor, uint64_t width, Each each) {
   uint64_t elements = (tensor.end - tensor.begin) / width;
@@ -106,8 +108,9 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
   return text.empty() ? "a scalar" : text;
 }
 
-/// Returns a text such as "element 5 is nan" for the first of `count` elements that is not finite
-/// after conversion to the type `to`. Returns an empty text if all are finite.
+/// Returns a text that describes the first of `count` elements that is not finite after it has been
+/// converted to the type `to`, such as "element 5 is nan". Returns an empty text if all elements
+/// are finite.
 static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to,
                                   uint64_t count, uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);
@@ -161,7 +164,7 @@ struct Source {
   bool used = false;
 };
 
-/// Matches the parameters of an artifact with the tensors in the files of --init.
+/// Assigns the tensors in the files of --init to the parameters of an artifact.
 class Import {
 public:
   Import(const InitialWeights &weights, const fsdprt_artifact *artifact)
@@ -181,7 +184,7 @@ private:
   const InitialWeights &weights;
   const fsdprt_artifact *artifact;
   std::map<std::string, Source> sources;
-  /// The tensor for each parameter, or null for a parameter that keeps the artifact's values.
+  /// For each parameter: its tensor, or null if the parameter keeps the values of the artifact.
   std::vector<const Source *> chosen;
   std::string report;
   uint64_t problems = 0;
@@ -251,8 +254,8 @@ void Import::matchOne(const fsdprt_param_info &param) {
   chosen.push_back(&found->second);
 }
 
-/// Returns true if `source` is an output head with the values of a tied embedding. Some checkpoints
-/// store such a head in addition to the embedding.
+/// Returns true if `source` is an output head that has the same values as a tied embedding. Some
+/// checkpoints store such a head in addition to the embedding.
 bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source) const {
   if (!endsWith(name, "lm_head.weight"))
     return false;
@@ -354,7 +357,8 @@ void fsdprt::exportWeights(const std::string &path, const TrainingRun &run) {
   if (run.isRoot)
     writer.emplace(path, entries);
   else
-    // safetensorsHeader() sorts the entries into the order in which the root writes them.
+    // The other processes must use the same order of entries as the root, which writes them in the
+    // order of the file. safetensorsHeader() sorts the entries into this order.
     safetensorsHeader(entries, {});
   std::vector<std::byte> chunk(chunkElements * 8);
   uint64_t damaged = 0;
