@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A collective is enqueued only after all members of its group have started it. Streams therefore
-// wait only for events that are already recorded, and these waits cannot form a cycle.
+// wait only for events that are already recorded, so that the waits of different streams cannot
+// form a cycle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,8 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr uint64_t pieceElements = 16; // alignment of all-reduce segments, in elements
+// boundaries between segments of an all-reduce are multiples of this number of elements
+static constexpr uint64_t pieceElements = 16;
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
@@ -48,7 +50,8 @@ void LocalCuda::checkGroups() const {
                  CudaSums::mostSources, members.size());
 }
 
-/// Enables peer access between the GPUs of all ranks. Throws Error if two GPUs lack peer access.
+/// Enables peer access between all GPUs that the ranks use. Throws Error if a GPU cannot access the
+/// memory of another one.
 void LocalCuda::reachPeers() const {
   std::set<std::pair<CudaContext, CudaContext>> known;
   for (const CudaQueue *from : queues)
@@ -93,7 +96,7 @@ void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer t
                          "copy between ranks");
 }
 
-/// Enqueues the copies to the target of `rank` in an all-gather or a broadcast.
+/// Enqueues the copies that an all-gather or a broadcast makes to the target of `rank`.
 void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -107,7 +110,8 @@ void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues on the stream of `rank` the sum of elements [first, first + count) of all sources.
+/// Enqueues a sum on the reduce stream of `rank`: elements [first, first + count) of the sources of
+/// all members are added up and written to `target`.
 void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count,
                     CudaPointer target) {
   const CollectiveKey &key = getKey(collective);
@@ -120,7 +124,8 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
-/// Enqueues the second half of an all-reduce: copies to `rank` of the segments that others summed.
+/// Enqueues the second half of an all-reduce: the segments that other members have summed are
+/// copied to the target of `rank`.
 void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -137,7 +142,8 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues a collective on the streams of all its members, which must all have started it.
+/// Enqueues a collective on the streams of all members of its group. All members must have started
+/// the collective.
 void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, anyMember);
