@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A new value of `generation` announces a task. The task is complete when `running` reaches 0.
+// To announce a task, the thread of the rank increments `generation`. The task is complete when
+// `running` has become 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +15,8 @@
 using namespace fsdprt;
 
 uint32_t fsdprt::spinsFor(uint32_t threads) {
-  // 1000 polls take about 20 microseconds, which is twice the duration of a sleep and a wake-up.
+  // 1000 polls take about 20 microseconds. This is about twice as long as it takes a thread to go
+  // to sleep and to be woken.
   return threads <= std::thread::hardware_concurrency() ? 1000 : 0;
 }
 
