@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Memory for the module's variables is allocated once, by the constructor. A function is decoded
-// when it is first launched.
+// The constructor allocates the memory for the variables of the module. A function is decoded when
+// it is launched for the first time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,8 @@ Emulator::~Emulator() {
     memory().release(*storage);
 }
 
-/// Allocates the module's variables, which are zero by default (PTX ISA, "Initializers").
+/// Allocates the variables of the module. Their values are 0 unless the module initialises them
+/// (PTX ISA, "Initializers").
 void Emulator::placeVariables() {
   std::vector<const Variable *> all = parsed->globals;
   for (const auto &function : parsed->functions)

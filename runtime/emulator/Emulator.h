@@ -13,7 +13,7 @@
 //   launch.argument(x), launch.argument(uint32_t(n));
 //   emulator.launch(launch);
 //
-// Every failure is an Error: "kernel.ptx:12:5: error: ...".
+// Every failure is reported as an Error, whose message has the form "kernel.ptx:12:5: error: ...".
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,20 +25,23 @@
 
 namespace fsdprt::emulate {
 
-/// Memory of the module's global and constant variables.
+/// Maps the global and the constant variables of a module to their memory.
 using Variables = std::map<const Variable *, Storage *>;
 
 struct Checks {
-  bool initialised = true; ///< check that registers and memory are written before they are read
-  bool races = true;       ///< check that conflicting accesses by several threads are ordered
+  /// true to check that registers and memory are written before they are read
+  bool initialised = true;
+  /// true to check that accesses of different threads that conflict with each other are ordered
+  bool races = true;
 };
 
 struct Launch {
   std::string entry;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   uint64_t dynamicSharedBytes = 0;
-  std::vector<std::vector<uint8_t>> arguments; ///< bytes of each argument
-  uint64_t stepLimit = uint64_t(1) << 40;      ///< limit of executed warp instructions
+  std::vector<std::vector<uint8_t>> arguments; ///< for each argument: its bytes
+  /// maximum number of instructions that all warps may execute
+  uint64_t stepLimit = uint64_t(1) << 40;
   Checks checks;
 
   template <typename T>
@@ -49,21 +52,26 @@ struct Launch {
 };
 
 struct Counters {
-  uint64_t instructions = 0;     ///< instructions executed by warps
-  uint64_t laneInstructions = 0; ///< instructions executed by lanes whose guard is true
+  uint64_t instructions = 0; ///< number of instructions that warps have executed
+  /// number of instructions that single lanes have executed; lanes whose guard is false do not
+  /// count
+  uint64_t laneInstructions = 0;
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
-  uint64_t globalSectors = 0; ///< 32-byte sectors, summed over all warp instructions
+  /// number of 32-byte sectors that the warp instructions have accessed, summed over all
+  /// instructions
+  uint64_t globalSectors = 0;
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< passes over the banks, without those due to conflicts
-  uint64_t bankConflicts = 0; ///< additional passes because of conflicts
+  /// number of passes over the banks of shared memory, without passes that conflicts have caused
+  uint64_t sharedPasses = 0;
+  uint64_t bankConflicts = 0; ///< number of additional passes that bank conflicts have caused
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
-  uint64_t multiplyAdds = 0; ///< multiply-adds of matrix instructions
+  uint64_t multiplyAdds = 0; ///< number of multiply-adds that matrix instructions have computed
   std::map<std::string, uint64_t, std::less<>> opcodes;
 };
 
 class Emulator {
 public:
-  /// Parses a module. Several modules may share a memory.
+  /// Parses a module. Several emulators, each with its own module, may share the same memory.
   Emulator(std::string name, std::string text,
            std::shared_ptr<Memory> memory = std::make_shared<Memory>());
   ~Emulator();
@@ -72,7 +80,7 @@ public:
   const Module &module() const { return *parsed; }
   Memory &memory() { return *all; }
   const Program &program(const std::string &entry);
-  /// Returns the bytes of a variable in global or constant memory.
+  /// Returns the memory of a variable that is in global or constant memory.
   Storage &variable(const std::string &name);
   Counters launch(const Launch &launch);
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel writes the heartbeat, so that the compute stream contains no copies.
+// The heartbeat is written by a kernel instead of a copy, so that the compute stream contains no
+// copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,8 @@ CudaHeartbeat::~CudaHeartbeat() {
   queue.driver().memFreeHost(word);
 }
 
-/// Sets the heartbeat to 0. Meanwhile no kernel writes `word`, but other threads may read `word`.
+/// Sets the heartbeat to 0. During this call no kernel writes `word`, but other threads may read
+/// it.
 __attribute__((no_sanitize("thread"))) void CudaHeartbeat::begin() {
   *static_cast<volatile float *>(word) = 0;
   counted = 0;
@@ -45,7 +47,7 @@ void CudaHeartbeat::count() {
                          1, reinterpret_cast<CudaPointer>(word));
 }
 
-/// Reads the heartbeat, which the GPU may write at the same time.
+/// Returns the heartbeat. The GPU may write it during this call.
 __attribute__((no_sanitize("thread"))) uint32_t CudaHeartbeat::read() const {
   return static_cast<uint32_t>(*static_cast<const volatile float *>(word));
 }

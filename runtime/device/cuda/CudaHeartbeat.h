@@ -4,10 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host enqueues work long before a GPU executes it. To observe the progress of the GPU, a small
-// kernel follows every `launches` launches, also within graphs. The kernel, a sum (CudaSums.h) of a
-// single source, copies the number of the heartbeat to pinned host memory. The number gives the
-// position in the run with an error of at most `launches` launches.
+// The host enqueues work long before a GPU executes this work, so the host cannot see how far the
+// GPU is. To make the progress of the GPU visible, a small kernel is enqueued after every
+// `launches` launches, even if the launches are recorded in a graph. This kernel is a sum
+// (CudaSums.h) that has only one source. It copies the number of the heartbeat to pinned host
+// memory. From this number, the position of the GPU in the run is known with an error of at most
+// `launches` launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +23,8 @@ namespace fsdprt {
 class CudaHeartbeat {
 public:
   static constexpr uint32_t launches = 32;
-  /// Largest number of a heartbeat. The heartbeat after the one with this number has number 1.
+  /// The largest number of a heartbeat. After the heartbeat with this number comes a heartbeat with
+  /// the number 1.
   static constexpr uint32_t numbers = 4096;
 
   explicit CudaHeartbeat(const CudaQueue &queue);
@@ -29,17 +32,20 @@ public:
   CudaHeartbeat(const CudaHeartbeat &) = delete;
   CudaHeartbeat &operator=(const CudaHeartbeat &) = delete;
 
-  /// Resets the heartbeat and the count of launches. The compute stream must be idle.
+  /// Sets the heartbeat and the count of launches to 0. The compute stream must be idle.
   void begin();
-  /// Counts a launch on the compute stream. Enqueues a heartbeat after every `launches` launches.
+  /// Counts one launch on the compute stream. If the count is a multiple of `launches`, enqueues a
+  /// heartbeat.
   void count();
-  /// Returns the number of the last heartbeat, or 0 if there was none. A change means progress of
-  /// the GPU.
+  /// Returns the number of the last heartbeat, or 0 if there was none. If this number changes, the
+  /// GPU makes progress.
   uint32_t read() const;
 
 private:
   const CudaQueue &queue;
-  float *word = nullptr; ///< pinned memory: number of the last heartbeat, then 1, 2, ...
+  /// pinned memory, which contains the number of the last heartbeat, followed by the numbers 1, 2,
+  /// ...
+  float *word = nullptr;
   uint32_t counted = 0;
 };
 

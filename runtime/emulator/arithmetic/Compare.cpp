@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Comparison and Selection Instructions: set, setp, selp, slct" and their half
-// precision forms. A comparison operator is a set of the outcomes for which it is true: less,
-// equal, greater, unordered (NaN).
+// precision forms. A comparison has one of four outcomes: less, equal, greater, or unordered (if an
+// operand is NaN). A comparison operator is represented as the set of the outcomes for which it is
+// true.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@ namespace {
 struct Cases {
   LaneMask less = 0, equal = 0, unordered = 0;
 };
-/// Bits of Instruction::modifier: the outcomes for which the comparison is true.
+/// Bits of Instruction::modifier. The bits If... name the outcomes for which the comparison is
+/// true.
 enum : uint8_t { IfLess = 1, IfEqual = 2, IfGreater = 4, IfUnordered = 8, Flushes = 16 };
 
 LaneMask holds(const Cases &cases, uint8_t which) {
@@ -28,7 +30,7 @@ LaneMask holds(const Cases &cases, uint8_t which) {
          (which & IfGreater ? greater : 0) | (which & IfUnordered ? cases.unordered : 0);
 }
 
-/// Converts the operands of the lanes to types that the host can compare.
+/// Converts the operands of a lane to a type whose values the host can compare.
 template <typename T>
 struct Number {
   using Stored = T;
@@ -61,8 +63,9 @@ FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
   return cases;
 }
 
-/// Combines the result of the comparison with the last operand. `modifier2` selects the operation:
-/// 0 for none, 1 for "and", 2 for "or", 3 for "xor".
+/// Combines the result of the comparison with the last operand of the instruction, which is a
+/// predicate. `modifier2` selects the operation: 0 means no operation, 1 means "and", 2 means "or",
+/// and 3 means "xor".
 FSDPRT_INLINE LaneMask combine(Warp &warp, const Instruction &i, LaneMask result) {
   if (!i.modifier2)
     return result;
@@ -84,7 +87,8 @@ struct Setp {
   }
 };
 
-/// Writes `payload` (all ones or 1.0) to lanes whose comparison is true, and 0 to other lanes.
+/// Writes `payload`, which is all ones or 1.0, to the lanes for which the comparison is true.
+/// Writes 0 to the other lanes.
 template <typename N>
 struct Set {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
@@ -155,7 +159,7 @@ Handler slctOf(unsigned size) {
 }
 } // namespace
 
-/// Parses a comparison. The operators lo, ls, hi and hs compare unsigned numbers.
+/// Parses a comparison. The operators lo, ls, hi and hs compare their operands as unsigned numbers.
 static uint8_t takeComparison(Decoder &d) {
   static const std::pair<const char *, uint8_t> names[] = {
       {"eq", IfEqual},
@@ -232,7 +236,8 @@ bool fsdprt::emulate::decodeCompare(Decoder &d) {
     return true;
   }
   Type by = d.typeOneOf({Type::S32, Type::F32});
-  // .ftz has no effect here, because flushing does not change the result of a comparison with 0.
+  // The modifier .ftz has no effect here: flushing a number to 0 does not change the result of a
+  // comparison with 0.
   (void)flushes;
   d.emit(by == Type::S32 ? slctOf<int32_t>(sizeOf(type)) : slctOf<float>(sizeOf(type)),
          {d.destination(0, type)}, {d.source(1, type), d.source(2, type), d.source(3, by)});
