@@ -70,9 +70,8 @@ struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
   DType dtype;
-  /// number of elements of the source; for a reduce_scatter, of the target
-  uint64_t count;
-  uint32_t root;              ///< for a broadcast: index, in its group, of the member that sends
+  uint64_t count;             ///< elements of the source, or of the target of a reduce_scatter
+  uint32_t root;              ///< for a broadcast: index of the sender in its group
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
   uint32_t id;                ///< index of the command in the program, for messages
   std::string label, unit;    ///< label and unit of the command, for messages
@@ -119,8 +118,7 @@ public:
   uint32_t add(CollectiveKey key);
   const CollectiveKey &getKey(uint32_t collective) const { return collectives[collective].key; }
   uint64_t numCollectives() const { return collectives.size(); }
-  /// Inserts a fault for tests: when the ranks compute a sum of `collective`, they omit the
-  /// contribution of `rank`.
+  /// Plants a fault for tests: sums of `collective` omit the contribution of `rank`.
   void dropContribution(uint32_t collective, uint32_t rank) {
     collectives[collective].dropped = rank;
   }
@@ -195,8 +193,7 @@ public:
   }
   /// Returns a text such as "collective 42 (all_gather 'h.0 gather', unit 'h.0')".
   std::string describe(uint32_t collective) const;
-  /// Returns a text that describes which command of its program a rank has reached, and which
-  /// collective it has started last.
+  /// Returns a text with the position of a rank in its program, and the rank's last collective.
   std::string describeProgress(uint32_t rank) const;
 
 protected:

@@ -31,9 +31,8 @@ struct CollectiveRecord {
   std::atomic<uint32_t> collective{0};         ///< index of the collective, plus 1
 };
 
-/// The progress of a rank. A string is stored as an offset from the address `stringBase` of the
-/// watchdog. A process that has mapped the same artifact at another address can therefore read the
-/// string, too.
+/// Progress of a rank. Strings are stored as offsets from `stringBase` of the watchdog. Processes
+/// that have mapped the same artifact at another address can thus read the strings.
 struct alignas(64) RankProgress {
   std::atomic<uint64_t> beats{0};
   /// offsets of strings, plus 1; 0 if there is no string
@@ -94,14 +93,12 @@ public:
 
   /// Returns a text such as "rank 2 (last seen in step 3 at command 12, 'h.0 mlp')".
   std::string describeProgress(uint32_t rank) const;
-  /// Returns the index of the collective that a rank has started last. Returns UINT32_MAX if the
-  /// rank has started none.
+  /// Returns the index of the collective that a rank started last, or UINT32_MAX if there is none.
   uint32_t lastCollective(uint32_t rank) const {
     return progressAt(rank).collective.load(std::memory_order_relaxed) - 1;
   }
 
-  /// Returns the progress of a rank. Code that sends the progress to other processes uses this
-  /// function.
+  /// Returns the progress of a rank, for code that sends it to other processes.
   RankProgress &progressOf(uint32_t rank) const { return progressAt(rank); }
   uint64_t offsetOf(const char *word) const {
     return word && *word ? reinterpret_cast<uint64_t>(word) - stringBase + 1 : 0;

@@ -49,8 +49,7 @@ Arena::Arena(uint64_t size, Kind kind) {
     }
   }
   if (bytes >= hugePage)
-    // If madvise() fails, the memory has pages of the default size.
-    madvise(base, bytes, MADV_HUGEPAGE);
+    madvise(base, bytes, MADV_HUGEPAGE); // If this fails, pages have the default size.
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)

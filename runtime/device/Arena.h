@@ -25,8 +25,7 @@ class ArenaSource {
 public:
   enum class Place { device, host };
   virtual ~ArenaSource() = default;
-  /// Returns memory that contains zeros and is aligned to 256 bytes. Throws Error if there is not
-  /// enough memory.
+  /// Returns memory with zeros, aligned to 256 bytes. Throws Error if memory is missing.
   virtual std::byte *allocate(uint64_t bytes, Place place) = 0;
   virtual void release(std::byte *memory, Place place) = 0;
 };
@@ -43,8 +42,7 @@ public:
 
   /// Maps `bytes` bytes. Throws Error if the memory cannot be mapped.
   explicit Arena(uint64_t bytes, Kind kind = Kind::own);
-  /// Allocates the device memory and the host memory of the arena from `memory`, which must outlive
-  /// the arena.
+  /// Allocates device and host memory from `memory`, which must outlive the arena.
   Arena(const ArenaParts &parts, ArenaSource &memory);
   ~Arena();
   Arena(const Arena &) = delete;
@@ -57,8 +55,7 @@ public:
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
   }
   uint64_t mappedBytes() const { return bytes; }
-  /// Returns the file descriptor with which other processes can map the memory. Returns -1 if the
-  /// kind of the arena is Kind::own.
+  /// Returns the descriptor with which other processes map the memory, or -1 for Kind::own.
   int descriptor() const { return file; }
 
 private:
@@ -74,8 +71,7 @@ private:
   ArenaSource *lent = nullptr;
 };
 
-/// A mapping through which this process reads the first `bytes` bytes of an arena of another
-/// process.
+/// Read-only mapping of the first `bytes` bytes of an arena of another process.
 class PeerArena {
 public:
   PeerArena(int descriptor, uint64_t bytes);

@@ -46,8 +46,7 @@ public:
   /// Starts a run, and measures the offset between the clock of the device and the clock of the
   /// host. All commands must have completed before the call.
   virtual void begin(const std::function<void()> &idle) = 0;
-  /// Enqueues a time stamp, which follows all earlier commands. Returns the number of this stamp.
-  /// Returns 0 if all stamps are used.
+  /// Enqueues a time stamp after earlier commands. Returns its number, or 0 if no stamp is left.
   virtual uint32_t stampCommand() = 0;
   /// Returns the time at which the device reached a stamp, in nanoseconds of the host's monotonic
   /// clock. Device::finish() must have been called after the stamp was enqueued.
@@ -59,8 +58,7 @@ public:
 class DeviceGraph {
 public:
   virtual ~DeviceGraph() = default;
-  /// Commands between the calls of begin() and end() are recorded instead of executed. Both
-  /// functions may throw Error.
+  /// From begin() to end(), commands are recorded, not executed. Both functions may throw Error.
   virtual void begin() = 0;
   virtual void end() = 0;
   /// Enqueues all recorded commands, for all ranks, on the device of the first rank.
@@ -82,8 +80,7 @@ public:
 
   //===- Memory -------------------------------------------------------------===//
 
-  /// Allocates an arena for a layout. The arena is filled with zeros. Throws Error if there is not
-  /// enough memory.
+  /// Allocates the arena of a layout, filled with zeros. Throws Error on failure.
   virtual Arena allocate(const fb::Layout &layout, Arena::Kind kind) = 0;
   /// Prepares the device for commands, and must be called before the first command. The arena and
   /// the pool must exist until all commands have completed.
@@ -134,8 +131,7 @@ public:
   virtual std::unique_ptr<DeviceGraph> makeGraph(const std::vector<Device *> &devices);
   /// Resets the heartbeat. Must be called before a run starts, when all commands have completed.
   virtual void resetHeartbeat() {}
-  /// Returns the number of the last heartbeat. Returns 0 if there was no heartbeat since
-  /// resetHeartbeat() was called.
+  /// Returns the number of the last heartbeat, or 0 if none occurred since resetHeartbeat().
   virtual uint32_t heartbeat() const { return 0; }
   virtual HeartbeatInterval heartbeatInterval() const { return {}; }
   /// If the device has an error that makes all later calls fail, returns a description of this

@@ -37,8 +37,7 @@ std::vector<std::unique_ptr<Device>> makeDevices(DeviceKind kind, const Artifact
 /// A function that creates the emulated device of one rank. The artifact must outlive this device.
 using EmulatedDeviceFactory = std::unique_ptr<Device> (*)(const Artifact &artifact,
                                                           uint32_t numCopies);
-/// Sets the function that creates emulated devices from now on. Sessions that already exist keep
-/// their devices.
+/// Sets the function that creates emulated devices. Existing sessions keep their devices.
 void registerEmulatedDevices(EmulatedDeviceFactory factory);
 /// Returns true if registerEmulatedDevices() has been called.
 bool hasEmulatedDevices();

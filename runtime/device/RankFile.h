@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offloaded states are stored in a file without a name. Its disk space is freed when the process
-// ends. The disk space is allocated when the file is created, so that a full disk is noticed before
-// the first step.
+// Offloaded states are in an unnamed file, which is freed when the process ends. The disk space is
+// allocated when the file is created, so that a full disk is noticed before the first step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +56,7 @@ private:
   std::unique_ptr<std::byte, void (*)(void *)> bounce;
 };
 
-/// Returns the value of the environment variable TMPDIR. Returns "/tmp" if this variable is not set
-/// or is empty.
+/// Returns the value of TMPDIR, or "/tmp" if TMPDIR is not set.
 std::string temporaryDirectory();
 
 } // namespace fsdprt

@@ -25,8 +25,7 @@ Emulator::~Emulator() {
     memory().release(*storage);
 }
 
-/// Allocates the variables of the module. Their values are 0 unless the module initialises them
-/// (PTX ISA, "Initializers").
+/// Allocates the module's variables, which are zero by default (PTX ISA, "Initializers").
 void Emulator::placeVariables() {
   std::vector<const Variable *> all = parsed->globals;
   for (const auto &function : parsed->functions)

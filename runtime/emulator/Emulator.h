@@ -40,8 +40,7 @@ struct Launch {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   uint64_t dynamicSharedBytes = 0;
   std::vector<std::vector<uint8_t>> arguments; ///< for each argument: its bytes
-  /// maximum number of instructions that all warps may execute
-  uint64_t stepLimit = uint64_t(1) << 40;
+  uint64_t stepLimit = uint64_t(1) << 40;      ///< maximum number of instructions of all warps
   Checks checks;
 
   template <typename T>
@@ -52,20 +51,15 @@ struct Launch {
 };
 
 struct Counters {
-  uint64_t instructions = 0; ///< number of instructions that warps have executed
-  /// number of instructions that single lanes have executed; lanes whose guard is false do not
-  /// count
-  uint64_t laneInstructions = 0;
+  uint64_t instructions = 0;     ///< number of instructions that warps have executed
+  uint64_t laneInstructions = 0; ///< lanes whose guard is false do not count
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
-  /// number of 32-byte sectors that the warp instructions have accessed, summed over all
-  /// instructions
-  uint64_t globalSectors = 0;
+  uint64_t globalSectors = 0; ///< number of accessed 32-byte sectors
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  /// number of passes over the banks of shared memory, without passes that conflicts have caused
-  uint64_t sharedPasses = 0;
-  uint64_t bankConflicts = 0; ///< number of additional passes that bank conflicts have caused
+  uint64_t sharedPasses = 0;  ///< passes over the banks without bank conflicts
+  uint64_t bankConflicts = 0; ///< additional passes because of bank conflicts
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
-  uint64_t multiplyAdds = 0; ///< number of multiply-adds that matrix instructions have computed
+  uint64_t multiplyAdds = 0; ///< multiply-adds of matrix instructions
   std::map<std::string, uint64_t, std::less<>> opcodes;
 };
 

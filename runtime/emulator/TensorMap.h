@@ -48,7 +48,7 @@ struct TensorMap {
   uint32_t rank = 0;
   uint64_t address = 0;
   uint64_t sizes[maxTensorRank] = {}; ///< sizes of the dimensions, in elements
-  /// strides of the dimensions 1 to 4, in bytes; strides[d - 1] is the stride of dimension d
+  /// strides of dimensions 1 to 4 in bytes, beginning with 1
   uint64_t strides[maxTensorRank - 1] = {};
   uint32_t box[maxTensorRank] = {};
   /// This is "elementStrides" of cuda.h. Along dimension d, only every steps[d]-th element of the
@@ -75,10 +75,9 @@ TensorMapBytes encodeTensorMap(const TensorMap &map);
 /// Decodes a tensor map. Returns nothing if encodeTensorMap() has not written `bytes`.
 std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);
 
-/// Returns the address to which a swizzle moves `address` (PTX ISA, "Tensor Swizzling Modes" and
-/// "Shared Memory Matrix Layout"). A swizzle permutes the 16-byte chunks of each row of 128 bytes.
-/// It XORs the index of the chunk with the lowest one, two or three bits of `row`, which is the
-/// index of the row.
+/// Returns the swizzled address (PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix
+/// Layout"). A swizzle permutes the 16-byte chunks of each row of 128 bytes. It XORs the index of
+/// the chunk with the lowest one, two or three bits of `row`, which is the index of the row.
 constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle, uint64_t row) {
   uint64_t mask = (uint64_t(1) << static_cast<uint32_t>(swizzle)) - 1;
   return address ^ (row & mask) << 4;

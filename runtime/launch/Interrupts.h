@@ -6,9 +6,8 @@
 //
 // After the process has received the first SIGINT, SIGTERM or SIGHUP, interruptSignal() returns the
 // number of this signal. The run calls interruptSignal() between steps, and ends if the result is
-// not 0. A second signal ends the process by the default action of that signal. If the process
-// already ignores a signal, for example because it runs under nohup(1), it continues to ignore this
-// signal.
+// not 0. A second signal ends the process by the default action of that signal. Signals that the
+// process already ignores, for example under nohup(1), stay ignored.
 //
 //===----------------------------------------------------------------------===//
 

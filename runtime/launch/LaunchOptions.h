@@ -20,15 +20,13 @@ struct LaunchOptions {
   const char *program = "fsdp-run"; ///< name of the program, for messages
   std::string artifact;
   std::string verifyKey; ///< PEM file of the key that must have signed the artifact, or empty
-  /// number of ranks that the artifact must have; 0 if any number is allowed
-  uint64_t ranks = 0;
+  uint64_t ranks = 0;    ///< number of ranks that the artifact must have; 0: any number
   std::string device = "cpu", backend = "local";
   bool runs = true; ///< false for options such as --dump, which run no program
 
   bool processes = false; ///< true if this process starts one process per rank
   bool backendGiven = false, processesGiven = false, heartbeatGiven = false;
-  /// The backend that connects the ranks. It differs from `backend` only if `backend` is "nccl".
-  std::string control = "local";
+  std::string control = "local"; ///< connects the ranks; `backend`, except for NCCL
   double timeoutSeconds = 60, heartbeatSeconds = 2, rendezvousSeconds = 60;
   bool restart = false; ///< true to restart the ranks if a rank is lost or hangs
   uint64_t mostRestarts = 3;
@@ -41,13 +39,11 @@ struct LaunchOptions {
 
   // The next members are set only in a process that has one rank of several.
   std::optional<uint32_t> launchedRank;
-  int launchedChannel = -1;   ///< descriptor of the channel to the supervising process
-  std::string launchedResume; ///< folder of saves to resume from after a restart
-  /// artifact to run after a restart with another number of ranks
-  std::string launchedArtifact;
-  /// set if another launcher, such as torchrun, has started this process with a rank
-  std::optional<LaunchPlace> place;
-  bool needsRendezvous = false; ///< true if the ranks connect at `place` instead of over MPI
+  int launchedChannel = -1;         ///< descriptor of the channel to the supervising process
+  std::string launchedResume;       ///< folder of saves to resume from after a restart
+  std::string launchedArtifact;     ///< artifact of a restart with another number of ranks
+  std::optional<LaunchPlace> place; ///< set if another launcher gave this process a rank
+  bool needsRendezvous = false;     ///< true if the ranks connect at `place` instead of over MPI
 
   /// Returns true in the process of rank 0, which prints and writes the files of the whole run.
   bool isRoot() const { return launchedRank.value_or(0) == 0; }

@@ -10,8 +10,7 @@
 //     the number of processes are errors. Ranks connect over MPI if the launcher is an MPI
 //     launcher, and otherwise at the address that the environment contains. With --backend=nccl,
 //     collectives run over NCCL.
-//  3. In all other cases, this process has all ranks. With --processes, it starts a process for
-//     each rank instead.
+//  3. Otherwise this process has all ranks or, with --processes, starts a process for each rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +39,8 @@ static void refuseContradictions(const LaunchOptions &options) {
              (ull)options.ranks, place.c_str());
 }
 
-/// Throws Error if the ranks need an address to connect without MPI, and the environment contains
-/// no such address. Also throws Error for other settings that need a different launcher.
+/// Throws Error if the ranks must connect without MPI, but the environment contains no address for
+/// this, or the ranks are on several machines. Also throws Error for --on-failure=restart.
 static void checkMeeting(const LaunchOptions &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())

@@ -29,9 +29,8 @@ void rendezvous(LaunchOptions &options);
 /// ranks do not wait for it. The call may take some seconds.
 void reportToPeers(const LaunchPlace &place, const Error &error);
 
-/// Reports to the host that this rank ends with an error. Returns the answer of the host, which is
-/// the first error that any rank has reported. If the host does not answer, returns the error of
-/// this rank.
+/// Reports to the host that this rank ends with an error. Returns the host's answer, which is the
+/// first error of all ranks. If the host does not answer, returns the error of this rank.
 Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
 
 /// Calls askHost() and prints the returned error to stderr. Returns the exit code that belongs to

@@ -28,15 +28,13 @@ using ull = unsigned long long;
 namespace {
 class Launcher final : public ProcessSupervisor {
 public:
-  /// `restart` is the result of planRestart(). When the ranks are started for the first time,
-  /// restart.artifact is empty.
+  /// `restart` is the result of planRestart(). At the first start, restart.artifact is empty.
   Launcher(const LaunchOptions &options, char **argv, const Restart &restart)
       : ProcessSupervisor(options, {}), argv(argv), restart(restart), children(host.ranks()) {}
   /// Kills the remaining children and waits for them.
   ~Launcher() override;
   int run();
-  /// Returns the number of ranks that are not lost. A rank is not lost if it has finished or has
-  /// reported a failure.
+  /// Returns the number of ranks that were not lost, because they finished or reported a failure.
   uint64_t countLeft();
 
 private:
@@ -180,8 +178,7 @@ int Launcher::run() {
     std::fprintf(stderr, "%s: ended before the first step\n", options.program);
   if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
     return 128 + forwarded;
-  // If a signal such as SIGPIPE has ended rank 0, the launcher raises the same signal with its
-  // default action, so that it ends in the same way.
+  // If a signal such as SIGPIPE has ended rank 0, the launcher ends itself by the same signal.
   if (WIFSIGNALED(children[0].status)) {
     std::signal(WTERMSIG(children[0].status), SIG_DFL);
     std::raise(WTERMSIG(children[0].status));

@@ -28,12 +28,11 @@ struct Restart {
   std::string resume;
 };
 
-/// Runs this program once for every rank, with the same arguments. Returns the exit code. If ranks
-/// fail, throws the error that was reported first. All ranks have ended when launch() returns or
-/// throws. If ranks are lost and options.restart is true, calls planRestart() with the number of
-/// ranks that were not lost, and starts the ranks again as the result of planRestart() describes.
-/// If planRestart() throws an error, the message of that error is appended to the message of the
-/// first error.
+/// Runs this program once for every rank, with the same arguments. Returns the exit code. Throws
+/// the first error of a rank. All ranks have ended when launch() returns or throws. If ranks are
+/// lost and options.restart is true, calls planRestart() with the number of ranks that were not
+/// lost, and starts the ranks again as the result of planRestart() describes. If planRestart()
+/// throws an error, the message of that error is appended to the message of the first error.
 int launch(const LaunchOptions &options, char **argv,
            const std::function<Restart(uint64_t left)> &planRestart);
 

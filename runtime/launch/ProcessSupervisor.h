@@ -28,7 +28,7 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  /// seconds between the first error and the moment at which ranks that still run are killed
+  /// seconds from the first error until ranks that still run are killed
   static constexpr double graceSeconds = 10;
 
   /// `ends` contains the descriptors of the channels to the ranks. If `ends` is empty, `host`
@@ -42,8 +42,7 @@ protected:
   /// Sends the first error to the ranks.
   virtual void tell(const Error &) {}
 
-  /// Begins to watch the ranks. `startedRanks` is true if the processes of the ranks are children
-  /// of this process.
+  /// Begins to watch the ranks. `startedRanks` is true if they are children of this process.
   void begin(bool startedRanks);
   void takeFailures();
   void checkArrival();

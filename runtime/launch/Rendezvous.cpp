@@ -290,7 +290,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // The host has refused the rank, or another program has sent data.
+  } catch (const Error &error) { // The process there has refused, or is another program.
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";

@@ -16,10 +16,9 @@
 //                                          <--    welcome (name of a Unix socket), or refusal
 //     connect to that socket, send rank    -->    checks the user; this is the rank's channel
 //
-// The messages are frames (RendezvousFrame.h). The Unix sockets have abstract names, so that the
-// rendezvous leaves no files. If the rendezvous fails, the host sends the reason to all ranks. If a
-// process that belongs to another job connects, the host rejects this process and continues the
-// rendezvous.
+// The messages are frames (RendezvousFrame.h). Unix sockets have abstract names, so that no files
+// remain. If the rendezvous fails, the host sends the reason to all ranks. If a process that
+// belongs to another job connects, the host rejects this process and continues the rendezvous.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,8 +53,7 @@ private:
   int file;
 };
 
-/// An address at which a process listens or to which it connects, together with a text that
-/// describes the address in messages.
+/// An address to listen at or to connect to, and a text for messages.
 struct MeetingAddress {
   sockaddr_storage address = {};
   socklen_t bytes = 0;
@@ -134,8 +132,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  /// describes the process of another job that was rejected last, for messages
-  std::string turnedAway;
+  std::string turnedAway; ///< describes the last process of another job that was rejected
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

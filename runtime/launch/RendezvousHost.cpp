@@ -25,14 +25,11 @@
 using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
-// seconds from the welcome until all ranks must have a channel
-static constexpr double joinSeconds = 10;
-static constexpr double lingerSeconds = 3; // seconds for which refuse() waits for further ranks
-// seconds for which the constructor waits if another process uses the port
-static constexpr double occupiedSeconds = 5;
-// seconds in which an earlier run that still uses the port may end before it is asked
-static constexpr double askAfterSeconds = 0.2;
-static constexpr size_t mostStrangers = 64; // maximum number of open connections without a rank
+static constexpr double joinSeconds = 10;      // seconds until all ranks must have a channel
+static constexpr double lingerSeconds = 3;     // seconds for which refuse() waits for further ranks
+static constexpr double occupiedSeconds = 5;   // seconds to wait if the port is in use
+static constexpr double askAfterSeconds = 0.2; // seconds before asking who uses the port
+static constexpr size_t mostStrangers = 64;    // limit of connections without a rank
 
 // The beginning of the message that is sent to a process if an earlier process has the same rank.
 static constexpr const char twinWords[] = "two processes have rank ";
@@ -71,7 +68,7 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
       asked = true;
       answer = askWhoListens(addresses.back(), place);
       if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
-        isLate = true; // The other process is rank 0 of the same job, so it will not free the port.
+        isLate = true; // Rank 0 of the same job will not free the port.
     }
     // Read the clock again, because `deadline` may have passed during askWhoListens().
     isLate = isLate || Network::get().now() > deadline;
@@ -198,7 +195,8 @@ static std::string jobWords(const std::string &job) {
 
 /// Returns the reason why the sender of `hello` belongs to another job. Returns an empty text if
 /// the sender may belong to this job. If neither process has a job id and both processes are on the
-/// same machine, compares the sessions of the two processes.
+/// same machine, compares the sessions of the two processes. If they are on different machines,
+/// checkMachines() refuses the sender later.
 std::string RendezvousHost::otherJob(const Frame &hello) const {
   std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
   if (job != place.job)
@@ -288,8 +286,7 @@ void RendezvousHost::tellMissing() {
       sendFrame(guest->connection.get(), frame);
 }
 
-/// Returns a random name for a socket. Only a process that has received this name in a welcome
-/// frame can connect to the socket.
+/// Returns a random name for a socket, so that only processes with the welcome frame can connect.
 static std::string secretName() {
   uint64_t words[2] = {};
   if (getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words))

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Imports the names of fsdpcommon/ClusterFile.h into this namespace, and declares a function that
-// reads cluster files.
+// Imports names from fsdpcommon/ClusterFile.h, and declares a reader of cluster files.
 //
 //===----------------------------------------------------------------------===//
 

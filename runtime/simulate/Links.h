@@ -20,8 +20,7 @@
 
 namespace fsdprt {
 
-/// The links that one rank uses. All ranks behave alike, so these links also represent the links of
-/// every other rank.
+/// The links of one rank. They represent the links of every rank, because all ranks behave alike.
 class Links {
 public:
   /// The times in seconds at which a collective begins and ends. The latency of the collective,
@@ -64,14 +63,10 @@ private:
   void moveChunk(Ready ready);
   void end(size_t number, double time);
 
-  // for each level: time from which the links are free, and time for which they were busy, in
-  // seconds
-  std::vector<double> freeAt, busy;
+  std::vector<double> freeAt, busy; // for each level: next free time, busy time, in seconds
   std::vector<State> flights;
-  // for each channel: indices in `flights` of the transfers that have not ended
-  std::map<uint32_t, std::deque<size_t>> queues;
-  // for each channel: time at which the last transfer ended, in seconds
-  std::map<uint32_t, double> freeFrom;
+  std::map<uint32_t, std::deque<size_t>> queues; // for each channel: indices in `flights`
+  std::map<uint32_t, double> freeFrom;           // for each channel: end of its last flight
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   uint64_t chunks = 0;
 };

@@ -7,8 +7,7 @@
 //   compute   | launch | launch | wait.. | launch |   commands of the artifact's program `step`
 //   channel 1 |  gather    |  gather    |                Links.h
 //
-// The simulation covers only one rank: all ranks run the same program, and their groups use the
-// links in the same way.
+// Simulates one rank, because all ranks run the same program and their groups use the links alike.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +24,7 @@ namespace fsdprt {
 /// Totals of all collectives that have the same kind and unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  // `bytes` is a sum over all runs: each run adds the size of its source or of its target,
-  // whichever is larger
-  uint64_t runs = 0, bytes = 0;
+  uint64_t runs = 0, bytes = 0; // `bytes`: sum of the larger of source and target in each run
 
   /// Sums of times in seconds. `inFlight` is the time from the begin to the end of the collectives.
   /// `alone` is the time that they would take if the links were otherwise idle. `exposed` is the
@@ -37,14 +34,12 @@ struct SimulatedCollective {
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
-  // `tokens` is the number of tokens of all ranks
-  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0;
+  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens`: tokens of all ranks
   // for each level: seconds for which the links were busy
   std::vector<double> busy;
   std::vector<SimulatedCollective> collectives; // sorted by descending `exposed`
 
-  /// Events of rank 0, sorted by the time at which they end. The artifact owns the strings in the
-  /// events.
+  /// Events of rank 0, sorted by end. The artifact owns the strings in the events.
   std::vector<fsdprt_trace_event> events;
 };
 

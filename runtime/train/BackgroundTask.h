@@ -21,8 +21,7 @@ namespace fsdprt {
 
 class BackgroundTask {
 public:
-  /// A flag that becomes true when the owner no longer needs the result of the work. Work that
-  /// takes long reads this flag regularly.
+  /// Flag that is true when the owner no longer needs the result. Long work reads it regularly.
   using Cancelled = std::atomic<bool>;
   using Work = std::function<void(const Cancelled &cancelled)>;
 

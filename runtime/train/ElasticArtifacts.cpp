@@ -89,8 +89,7 @@ static std::set<std::string> optionsOf(const Candidate &artifact) {
   return options;
 }
 
-/// Returns how much `other` differs from `own`, which is the given artifact. The artifact with the
-/// least distance is preferred.
+/// Returns the difference of `other` from `own`, the given artifact. The least is preferred.
 static Distance distance(const Candidate &own, const Candidate &other) {
   std::set<std::string> mine = optionsOf(own), its = optionsOf(other);
   std::vector<std::string> differing;

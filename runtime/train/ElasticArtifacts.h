@@ -29,8 +29,7 @@ public:
   /// ranks are equally preferred.
   ElasticArtifacts(const std::string &path, std::string folder, uint64_t least, uint64_t most);
 
-  /// Among the artifacts for at most `ranks` ranks, returns the artifact with the most ranks.
-  /// Throws Error if there is no such artifact.
+  /// Returns the artifact with the most ranks, but at most `ranks`. Throws Error if none exists.
   const std::pair<const uint64_t, std::string> &forAtMost(uint64_t ranks) const;
   /// Returns the artifact for exactly `ranks` ranks. Throws Error if there is no such artifact.
   const std::string &forRanks(uint64_t ranks) const;

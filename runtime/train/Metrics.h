@@ -26,8 +26,7 @@ public:
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }
   void commit();
 
-  /// A call of begin(), calls of add(), and a call of end() write the metrics of one step. These
-  /// calls allocate no memory.
+  /// begin(), calls of add() and end() write the metrics of one step without allocating memory.
   void begin(uint64_t step);
   void add(const char *tag, uint64_t value);
   void add(const char *tag, float value);

@@ -87,10 +87,9 @@ std::vector<OutputLock> fsdprt::checkOutputs(const TrainingOptions &options,
                  outputs[i].option.c_str(), outputs[j].option.c_str());
   std::vector<OutputLock> claims;
   for (const NamedPath &output : outputs)
-    if (output.path != options
-                           // Several runs may write to this file at the same path, because each run
-                           // replaces the whole file.
-                           .flightRecord)
+    if (output.path !=
+        options
+            .flightRecord) // Several runs may share this file, because each writes it completely.
       claims.emplace_back(output.path, output.option.c_str());
   return claims;
 }

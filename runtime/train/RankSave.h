@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The file of a rank contains the step block of this rank. For each state, it also contains the
-// piece of this rank. If several ranks have the same piece, only the file of the lowest of these
-// ranks contains this piece.
+// piece of this rank. The file does not contain a piece that a lower rank also has.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,7 @@
 //  1. Before memory is allocated, the save is searched for and its files are checked. The seed, the
 //     learning rates and the validation fraction are taken from the save, unless the user has set
 //     the corresponding options.
-//  2. The training data must be equal to the training data of the run that wrote the save
-//     (TrainingData.h).
+//  2. The data must be equal to the data of the save (TrainingData.h).
 //  3. The program 'init' runs first. After that, the states and the step blocks are loaded. The
 //     number of the next step is the number of steps in the save plus 1. If the save was written by
 //     a run of another artifact, a note reports the differences between the artifacts.

@@ -22,8 +22,7 @@ namespace fsdprt {
 /// Reports the ranks, the parameters and the memory of a run. `random` is a text such as ", on
 /// random data", or an empty text.
 void announceSession(const TrainingRun &run, const std::string &random);
-/// Reports from which sources the initial values of parameters are. Reports nothing if all initial
-/// values are random.
+/// Reports the sources of the initial values of parameters, unless all initial values are random.
 void announceWeights(const TrainingRun &run, const WeightSources &sources);
 
 /// Measures by how many bytes the memory outside of the arenas grows after begin() was called.
@@ -40,10 +39,8 @@ private:
 struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
-  /// bytes sent by collectives, for each type of collective as in fsdprt_session_info
-  uint64_t exchanged[4] = {};
-  /// time in seconds for which saves have delayed the step; nothing if there was no save
-  std::optional<double> saveStall;
+  uint64_t exchanged[4] = {};      ///< bytes by type of collective, as in fsdprt_session_info
+  std::optional<double> saveStall; ///< seconds of delay by saves; empty without a save
 };
 
 /// Writes the metrics of step `number`, whose step block is `block`. `validation` points to the
@@ -63,8 +60,7 @@ public:
   /// Returns for how many seconds saves have delayed steps since the last call of take(). Returns
   /// nothing if no save was added since then.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
-  /// Reports how many saves were written while the steps continued, and by how much they delayed
-  /// the steps. `stepSeconds` is the total time of all steps.
+  /// Reports the saves for which steps did not wait. `stepSeconds` is the total time of all steps.
   void report(const TrainingRun &run, double stepSeconds) const;
 
 private:

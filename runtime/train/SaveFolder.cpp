@@ -211,8 +211,7 @@ SaveFolder::~SaveFolder() {
   if (lock >= 0)
     ::close(lock);
   if (made)
-    // Remove the folder if it is empty. If the folder contains saves, rmdir() fails and the folder
-    // remains, as intended.
+    // Remove the folder if it is empty. If it has saves, rmdir() fails, which is intended.
     rmdir(path.c_str());
 }
 

@@ -28,8 +28,7 @@ namespace fsdprt {
 /// Returns a name such as "step-00000010".
 std::string saveName(uint64_t step);
 
-/// The folder of a save, and the SHA-256 that the index of the save must have. The hash is "" if
-/// any index is permitted.
+/// The folder of a save, and the SHA-256 that its index must have, or "" if any index is permitted.
 struct FoundSave {
   std::string folder, indexHash;
 };
@@ -44,16 +43,14 @@ struct SaveChoice {
   std::string problem;   ///< reason why the file 'latest' is invalid; empty if it is valid
 };
 
-/// If `path` is a save, returns this save. If `path` is a folder of saves, returns all saves in it:
-/// first the save that 'latest' names, and then the other saves from the newest to the oldest.
-/// Throws Error if there is no save.
+/// Returns the save `path`, or all saves in the folder `path`: first the save that 'latest' names,
+/// and then the other saves, newest first. Throws Error if there is no save.
 SaveChoice findSaves(const std::string &path);
 /// Returns true if `folder` contains a save. The save may be damaged.
 bool hasSaves(const std::string &folder);
 /// Returns true if `save` is one of the saves in the folder `path`.
 bool isSaveIn(const std::string &path, const std::string &save);
-/// Returns the other saves in the folder that contains the save `folder`, from the newest to the
-/// oldest.
+/// Returns the other saves in the parent folder of the save `folder`, newest first.
 std::vector<std::string> savesBeside(const std::string &folder);
 
 class SaveFolder {
@@ -72,8 +69,7 @@ public:
   bool isOpen() const { return lock >= 0; }
   /// Creates the temporary folder of a save and returns its path.
   std::string begin(uint64_t step);
-  /// Completes a save. The files of the save must already be flushed. Keeps the newest `keep` saves
-  /// and removes the others. If `keep` is 0, keeps all saves.
+  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if it is 0.
   void commit(uint64_t step, const std::string &indexHash, uint64_t keep);
   /// Removes the temporary folder of a save. Ignores errors.
   void abandon() noexcept;

@@ -93,8 +93,7 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   forEach<fsdprt_state_info>(
       artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
         std::string name = index.units[state.unit].name + "/" + roleName(state.role);
-        // Several units may have the same name. To distinguish their states, append the index of
-        // the state to its name.
+        // Several units may have the same name. Append the index of the state to distinguish them.
         if (!names.insert(name).second)
           name += "#" + std::to_string(i);
         index.states.push_back(

@@ -55,14 +55,12 @@ struct RunState {
   /// names of the inputs of --synthetic, whose values are random
   std::vector<std::string> synthetic;
 
-  /// How many samples of an input one step reads. This number counts all ranks and all
-  /// micro-batches.
+  /// Number of samples of an input in one step, over all ranks and micro-batches.
   struct StepInput {
     std::string name;
     uint64_t samples = 0, elements = 0; ///< `elements`: number of elements of one sample
   };
-  /// one entry per input; empty if the save contains no such list
-  std::vector<StepInput> stepInputs;
+  std::vector<StepInput> stepInputs; ///< one entry per input; may be empty
 };
 
 struct SaveIndex {
@@ -82,8 +80,7 @@ struct SaveIndex {
     uint64_t shards = 0, shardSize = 0;
     std::vector<Param> params;
   };
-  /// A state. Piece p of the flat buffer of the state is stored as the tensor with the name
-  /// `tensor` in the file of rank files[p].
+  /// A state. Piece p of its flat buffer is the tensor `tensor` in the file of rank files[p].
   struct State {
     std::string tensor, role, dtype;
     uint64_t unit = 0, elements = 0; ///< `elements`: number of elements of one piece
@@ -110,8 +107,7 @@ struct SaveIndex {
   bool hasLayoutOf(const SaveIndex &other) const;
 };
 
-/// Returns the dtype whose name in index.json and in safetensors files is `name`. Returns nullopt
-/// if there is no such dtype.
+/// Returns the type that is called `name` in index.json and in safetensors files, or nullopt.
 std::optional<DType> dtypeNamed(const std::string &name);
 
 /// Returns an index that contains the mesh, the units and the states of an artifact, and the names

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. If the save and the artifact have equal units, equal states and equal meshes, each state is
-//     loaded as one range.
+//  1. If units, states and mesh of the save and the artifact are equal, each state is one range.
 //  2. Otherwise the index of the save is checked. All parameters must have different names, and
 //     each parameter must lie in the flat buffer of its unit. No two states may have the same unit
 //     and role. The list of files must contain every file that a state refers to.
@@ -82,8 +81,7 @@ struct Layout {
 };
 } // namespace
 
-/// Returns the product of two sizes that an index contains. Throws Error if the product does not
-/// fit in 64 bits.
+/// Returns the product of two sizes in an index. Throws Error if it does not fit in 64 bits.
 static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   uint64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result))
@@ -92,8 +90,7 @@ static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   return result;
 }
 
-/// Returns the parameters and the states that an index describes. Throws Error if the index
-/// contradicts itself.
+/// Lists the parameters and states of an index. Throws Error if the index contradicts itself.
 static Layout listLayout(const SaveIndex &index, const std::string &file) {
   Layout layout;
   // For each unit: number of elements of the smallest flat buffer of a state of this unit.
@@ -152,8 +149,7 @@ private:
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 
-/// Compares the parameters of the save with the parameters of the artifact (step 3 at the top of
-/// this file).
+/// Compares the parameters of both models (step 3 at the top of this file).
 void SaveMapping::Matching::compareParams() {
   for (const auto &[name, place] : here.params) {
     auto found = there.params.find(name);

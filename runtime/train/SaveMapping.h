@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // For each state of an artifact, finds the ranges of a save from which this state is loaded. The
-// save may have another mesh, another strategy, another wrapping, or other dtypes of states, but it
-// must be a save of the same model:
+// save may have another mesh, strategy, wrapping or dtype of states, but must be of the same model:
 //
 //     state 'h.0/first_moment' here     | a.weight |pad| b.weight |pad|     1 piece
 //     state 'model/first_moment' there  | z | a.weight |pad : b.weight |    pieces 0 and 1
@@ -52,9 +51,8 @@ public:
   /// end). These are elements of the flat buffer of the artifact's state `state`.
   std::set<uint64_t> filesOf(const SaveIndex &saved, uint64_t state, uint64_t begin,
                              uint64_t end) const;
-  /// Returns a text that lists how the dtypes of states change. An entry is a text such as
-  /// "first_moment rounded from F32 to BF16", and entries are separated by "; ". The result is
-  /// empty if no dtype changes.
+  /// Returns the changes of dtypes of states, such as "first_moment rounded from F32 to BF16",
+  /// separated by "; ". The result is empty if no dtype changes.
   std::string conversions() const;
 
 private:

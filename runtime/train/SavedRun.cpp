@@ -10,11 +10,9 @@
 //     the candidate, this hash must also equal the hash in 'latest'. The states in the index are
 //     matched with the states of this run (SaveMapping.h). The files of the candidate are opened,
 //     and their sizes and hashes are checked.
-//  3. The first candidate that is not damaged is used. If this candidate belongs to another model
-//     or to another optimizer, open() fails.
-//  4. Each rank reads its pieces of the states from the files that were checked. It uses the
-//     descriptors that were open during the check. If a file has changed since it was opened,
-//     load() fails.
+//  3. The first undamaged candidate is used. If it is of another model or optimizer, open() fails.
+//  4. Each rank reads its pieces of the states through the descriptors of the checked files. If a
+//     file has changed since it was opened, load() fails.
 //
 // If the save is of the same artifact, its content is loaded bit for bit, including step blocks and
 // padding. If the save is of another artifact, its values are converted to the dtypes of this run.
@@ -164,9 +162,8 @@ void SavedRun::checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_
     onThreads(numbers.size(), [&](size_t i) { files[numbers[i]]->checked(); });
 }
 
-/// Tries to open the candidate `found`, and returns true if the candidate is not damaged. Otherwise
-/// stores the reason in `problem` and returns false. Throws Error if the candidate belongs to
-/// another model or to another optimizer.
+/// Returns true if the candidate `found` is undamaged. Otherwise sets `problem` and returns false.
+/// Throws Error if the candidate belongs to another model or to another optimizer.
 bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile,
                       const fsdprt_artifact *artifact, std::optional<uint32_t> rank,
                       Error &problem) {
@@ -260,9 +257,8 @@ private:
     }
   }
 
-  /// Converts the first `count` elements of `part` from `dtype` to the dtype of the state, and
-  /// writes them to the piece of the rank. The first of these elements has index `at` in the piece
-  /// and index `flat` in the flat buffer.
+  /// Converts the first `count` elements of `part` from `dtype`, and writes them to the rank's
+  /// piece. The first is element `at` of the piece, and element `flat` of the flat buffer.
   void write(const StateRange &range, const std::string &dtype, uint64_t flat, uint64_t at,
              uint64_t count) {
     const SaveIndex::State &to = save.wanted.states[state];
@@ -298,8 +294,7 @@ void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) 
          {FSDPRT_BLOCK_LR, FSDPRT_BLOCK_STEP, FSDPRT_BLOCK_CLIP, FSDPRT_BLOCK_TOKENS,
           FSDPRT_BLOCK_FINITE, FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_SKIPPED})
       block[slot] = index.block[slot];
-    // A fixed loss scale is a constant of the program, so load the loss scale only if it is
-    // dynamic.
+    // Do not load a fixed loss scale, because it is a constant of the program.
     if (wanted.hasDynamicScale && index.block[FSDPRT_BLOCK_LOSS_SCALE] > 0 &&
         index.block[FSDPRT_BLOCK_GROWTH] >= 0)
       for (size_t slot : {FSDPRT_BLOCK_LOSS_SCALE, FSDPRT_BLOCK_GROWTH})

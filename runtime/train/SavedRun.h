@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements --resume: loads a save (docs/how-to/save-and-resume.md) into a session. The save may
-// have another mesh, another strategy or other dtypes of states, but it must be a save of the same
-// model.
+// be of another mesh, strategy or dtype of states, but must be of the same model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +23,8 @@ namespace fsdprt {
 /// replaced in between.
 class SavedRun {
 public:
-  /// If the files of a save have at most this size in bytes together, each process checks all
-  /// files. If they are larger, a process that has one rank checks only the files that this rank
-  /// reads.
+  /// If a save has at most this size in bytes, each process checks all files. If a save is larger,
+  /// a process with one rank checks only the files that this rank reads.
   static constexpr uint64_t wholeLimit = uint64_t(4) << 30;
 
   /// In tests, `limit` is used instead of wholeLimit.
@@ -44,12 +42,10 @@ public:
   /// Returns the hash of the index of the save. If this hash is equal in two processes, the
   /// processes have opened equal saves, because the index contains the hashes of all files.
   const std::string &sha256() const { return index.sha256; }
-  /// Returns the reason why the run does not resume from the last save. Returns "" if the run
-  /// resumes from the last save.
+  /// Returns the reason why the run does not resume from the last save, or "" if it does.
   const std::string &fallback() const { return whyNotLast; }
-  /// Returns a text that describes how this run differs from the saved run, to be printed after
-  /// "note: ". Returns an empty text if the save is of the same artifact. `own` describes the
-  /// inputs of this run.
+  /// Returns the differences of this run from the saved run, as text to print after "note: ". The
+  /// result is empty if the save is of this artifact. `own` describes the inputs of this run.
   std::string remark(const RunState &own) const;
   /// Loads the states and the step blocks into the ranks of this process. If `reference` is true,
   /// also loads them into the reference program. Throws Error if a file has changed since open()

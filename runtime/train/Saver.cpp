@@ -59,8 +59,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Calls part(word) with a new word and returns this word. If part() throws an exception, stores
-/// the error in the word.
+/// Calls part(word) and returns `word`. If part() throws, `word` contains the error.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;
@@ -76,8 +75,7 @@ static Word tried(Part part) {
   return word;
 }
 
-/// Calls part(). If part() throws Error, cancels the save, removes its temporary folder and throws
-/// Error.
+/// Calls part(). If part() throws Error, removes the temporary folder and throws Error.
 template <typename Part>
 auto Saver::orAbandon(uint64_t step, Part part) {
   try {
@@ -137,8 +135,7 @@ void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) c
   }
 }
 
-/// Called only in the process of rank 0. Completes a save whose files have been written, and
-/// returns the size of the save in bytes.
+/// In the process of rank 0, completes a save whose files are written. Returns its size in bytes.
 uint64_t Saver::commit(const std::string &to, SaveIndex &index) {
   std::string text = writeIndex(index);
   OutputFile file;

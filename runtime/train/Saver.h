@@ -42,8 +42,7 @@ public:
   /// or all saves if `keep` is 0. Throws Error if this run must not or cannot write saves to
   /// `folder`. `resumed` is the save from which the run resumes, or empty if the run does not
   /// resume. `fellBack` is true if saves that are newer than `resumed` are damaged. `rank` is set
-  /// if each process has one rank. Only the process of rank 0 adds saves to the folder and removes
-  /// saves from it.
+  /// if each process has one rank. Only the process of rank 0 adds and removes saves.
   void open(const std::string &folder, const std::string &resumed, bool fellBack, uint64_t keep,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !path.empty(); }
@@ -52,20 +51,17 @@ public:
   // All processes must call each of the next functions between the same two steps. If a function
   // fails, it throws Error in all processes, and earlier saves remain unchanged.
 
-  /// Saves the states of the ranks, and returns the size of the save in bytes. No other save may be
-  /// in progress. Calls begun() after the folder has been created and before this process writes
-  /// its files.
+  /// Saves the ranks' states and returns the size of the save in bytes. No save may be in flight.
+  /// Calls begun() when the folder exists, before this process writes its files.
   uint64_t save(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
   /// Copies the states of the ranks, and starts to write the copies. No other save may be in
   /// progress. The artifact must have the program 'snapshot'.
   void start(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
   /// Returns true if start() has started a save whose result no call has returned or thrown yet.
   bool isBusy() const { return flight.has_value(); }
-  /// Continues the save that start() has started. If the save is complete, returns it. Otherwise
-  /// returns nothing.
+  /// Continues the save in flight. Returns the save if it is complete, and otherwise nothing.
   std::optional<FinishedSave> poll(fsdprt_session *session);
-  /// Waits until the save that start() has started is complete, and returns this save. Returns
-  /// nothing if no save is in progress.
+  /// Waits for the save in flight and returns it. Returns nothing if no save is in flight.
   std::optional<FinishedSave> wait(fsdprt_session *session);
 
 private:

@@ -51,8 +51,7 @@ static void copyText(char *to, size_t size, const std::string &text) {
 struct fsdprt_launch {
   LaunchOptions options;
   std::string program;
-  /// Duplicate of the descriptor of the rank's channel, or -1 if the rank has no channel. The
-  /// session closes the original descriptor.
+  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original one.
   int channel = -1;
 };
 

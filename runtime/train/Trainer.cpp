@@ -217,8 +217,7 @@ bool Trainer::writeInputs(uint64_t number, bool validating) {
   return !agreed.spoiled;
 }
 
-/// Runs a step. If an input file has changed, does not run the step and returns false, because the
-/// run must end.
+/// Runs a step. If input files have changed, returns false instead, because the run must end.
 bool Trainer::step(uint64_t number) {
   if (!writeInputs(number - 1, false))
     return false;
@@ -371,8 +370,7 @@ int Trainer::execute() {
     return executeSteps();
   } catch (const Error &error) {
     call(fsdprt_session_fail, run.session.get(), error.status);
-    // If each process has one rank, the process that supervises the ranks writes the flight record
-    // instead of this process.
+    // If each process has one rank, the process that supervises the ranks writes the flight record.
     if (error.status != FSDPRT_HUNG || options.launchedRank)
       throw;
     std::string path = flightRecordPath(options), reason = error.what();

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Trains a model: prepares the data, the ranks and the weights, runs the steps, and reports the
-// results.
+// Trains: prepares data, ranks and weights, runs the steps, and reports results.
 //
 // For each step, the trainer writes the inputs and the learning rate of every rank of the process,
 // runs the program 'step', and reads the step block of the first of these ranks. Each step block
@@ -79,10 +78,8 @@ private:
   InitialWeights initial;
   std::vector<OutputLock> locks; ///< locks by which this process claims its output files
   Saver saver;
-  RunState state; ///< description of the run that the next save contains
-  /// step of the last save in the folder of --save; nothing if that folder does not contain the
-  /// current states
-  std::optional<uint64_t> stepSaved = 0;
+  RunState state;                        ///< description of the run that the next save contains
+  std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save, if any
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
@@ -99,9 +96,7 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  /// combination of the words of all processes: the first signal, the flags that any process has
-  /// set, and the sum of `cpu`
-  Word agreed;
+  Word agreed; ///< first signal, flags that any process has set, sum of `cpu`
   bool differs = false;
   char spoiled[512] = ""; ///< describes how an input file has changed; "" if no file has changed
 };

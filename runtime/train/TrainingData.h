@@ -32,11 +32,9 @@ public:
 
   const std::vector<fsdprt_input_info> &getInputs() const { return inputs; }
   uint64_t tokensPerStep() const { return stepTokens; }
-  /// Returns the number of batches on which a validation computes the loss. Returns 0 if the run
-  /// has no validation.
+  /// Returns the number of batches of a validation, or 0 if the run does not validate.
   uint64_t validationBatches() const { return batchesToValidate; }
-  /// Returns the number of tokens in the token file. If there is no token file, returns the number
-  /// of samples.
+  /// Returns the number of tokens in the token file or, without one, the number of samples.
   uint64_t samples() const;
   /// Returns `text` if all inputs are random, and "" if no input is random. If only some inputs are
   /// random, returns `text` followed by a list of these inputs, such as "inputs: random for a, b".
@@ -51,9 +49,8 @@ public:
 
   /// Sets those members of `state` that describe the data.
   void describe(RunState &state) const;
-  /// Throws Error if the data of this run differs from the data of the save in `folder`, unless
-  /// --other-data allows different data. `saved` and `own` describe the data of the save and of
-  /// this run.
+  /// Throws Error if the data differs from the data of the save in `folder`, unless --other-data
+  /// allows it. `saved` and `own` describe the data of the save and of this run.
   void expectDataOf(const RunState &saved, const RunState &own, const std::string &folder) const;
 
   /// If `validating` is false, writes the inputs of step `number`. If `validating` is true, writes

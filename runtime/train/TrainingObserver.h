@@ -22,8 +22,7 @@
 
 namespace fsdprt {
 
-/// An object whose functions are called at certain points of a run. If such a function throws
-/// Error, the run ends.
+/// Observer of a run. If a function of an observer throws Error, the run ends.
 class TrainingObserver {
 public:
   virtual ~TrainingObserver() = default;

@@ -26,8 +26,7 @@ struct TrainingOptions : LaunchOptions {
   /// true if system calls of the process are restricted (core/SystemCalls.h)
   bool restrictCalls = false;
   bool cudaGraph = false;
-  /// bandwidth in bytes per second to which links are slowed down; 0 for no limit
-  double linkBandwidth = 0;
+  double linkBandwidth = 0; ///< link bandwidth to simulate, in bytes per second; 0: no limit
   /// folder for files of offloaded states; empty to use $TMPDIR or /tmp
   std::string offloadDirectory;
   std::string mpiReduce = "ordered";
@@ -69,8 +68,7 @@ struct TrainingOptions : LaunchOptions {
   /// empty, the results are meaningless, and the caller must have set SessionHooks::onlyKinds to
   /// the same kinds.
   std::string onlyKinds;
-  /// names of the options that the user has given; they take precedence over values in a save
-  std::set<std::string> given;
+  std::set<std::string> given; ///< options that the user has given; they override a save
 };
 
 } // namespace fsdprt

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines what belongs to one run: its options, its artifact, its session and its ranks. The other
-// classes and the observers use these objects.
+// Defines the options, artifact, session and ranks of a run, which other classes and observers use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +19,7 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  /// The options of the user. An option that the user has not given may have the value from the
-  /// save.
-  TrainingOptions options;
+  TrainingOptions options; ///< options of the user, or of the save if the user gave none
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};

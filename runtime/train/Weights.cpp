@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The names of the tensors in files are the names that Hugging Face gives to the parameters. They
-// may begin with the prefixes of wrappers ("module.", "transformer.", "model."). Import ignores
-// causal masks and rotary frequencies. It also ignores an output head that repeats the values of a
-// tied embedding.
+// Tensors in files have the Hugging Face names of parameters, with or without the prefixes of
+// wrappers ("module.", "transformer.", "model."). Import ignores causal masks and rotary
+// frequencies. It also ignores an output head that repeats the values of a tied embedding.
 //
 // Import rejects non-finite values, and values that are outside of the range of the parameter's
 // type, because training cannot recover from such values. Export writes non-finite values and
@@ -108,9 +107,8 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
   return text.empty() ? "a scalar" : text;
 }
 
-/// Returns a text that describes the first of `count` elements that is not finite after it has been
-/// converted to the type `to`, such as "element 5 is nan". Returns an empty text if all elements
-/// are finite.
+/// Returns a text such as "element 5 is nan" for the first of `count` elements that is not finite
+/// after conversion to the type `to`. Returns an empty text if all are finite.
 static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to,
                                   uint64_t count, uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);

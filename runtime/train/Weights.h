@@ -36,8 +36,7 @@ public:
   void open(const std::string &path);
   const std::string &getPath() const { return path; }
   const std::vector<std::unique_ptr<SafetensorsFile>> &getFiles() const { return files; }
-  /// Returns a text that represents the contents of the files. Processes compare their contents by
-  /// these texts.
+  /// Returns a text by which processes compare the contents of the files.
   std::string comparison() const;
 
 private:

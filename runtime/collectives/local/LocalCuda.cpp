@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A collective is enqueued only after all members of its group have started it. Streams therefore
-// wait only for events that are already recorded, so that the waits of different streams cannot
-// form a cycle.
+// wait only for events that are already recorded, and these waits cannot form a cycle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +18,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-// boundaries between segments of an all-reduce are multiples of this number of elements
-static constexpr uint64_t pieceElements = 16;
+static constexpr uint64_t pieceElements = 16; // segment boundaries are multiples of it, in elements
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
@@ -50,8 +48,7 @@ void LocalCuda::checkGroups() const {
                  CudaSums::mostSources, members.size());
 }
 
-/// Enables peer access between all GPUs that the ranks use. Throws Error if a GPU cannot access the
-/// memory of another one.
+/// Enables peer access between the GPUs of all ranks. Throws Error if two GPUs lack peer access.
 void LocalCuda::reachPeers() const {
   std::set<std::pair<CudaContext, CudaContext>> known;
   for (const CudaQueue *from : queues)
@@ -142,8 +139,7 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues a collective on the streams of all members of its group. All members must have started
-/// the collective.
+/// Enqueues a collective on the streams of all its members, which must all have started it.
 void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, anyMember);

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PeerMemory.h. Long copies and sums are divided among the workers of a rank. Each
-// element of a sum is computed by a single worker, so that the value of the element does not depend
-// on the number of workers.
+// element is computed by one worker, so that its value does not depend on the number of workers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +17,7 @@ using namespace fsdprt;
 
 // milliseconds between two checks of the watchdog
 static constexpr uint32_t pollMilliseconds = 20;
-// number of bytes from which a range is divided among several workers
+// smallest number of bytes that several workers share
 static constexpr uint64_t parallelBytes = 64 << 10;
 
 void PeerMemory::reach(uint32_t collective, uint32_t rank, uint64_t progress) {

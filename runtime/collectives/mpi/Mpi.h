@@ -9,8 +9,8 @@
 // exchange messages and add up the received data in the order of ranks (MpiCollective.h). With
 // MpiReduce::library, the MPI library computes the sums instead.
 //
-// All calls of MPI are non-blocking, except for the set-up and the end of MPI. Only one thread at a
-// time calls MPI, because each call requires the same mutex. While the rank computes, a service
+// Except for the set-up and the end of MPI, all MPI calls are non-blocking. Only one thread at a
+// time calls MPI, because all calls require the same mutex. While the rank computes, a service
 // thread continues the exchange of messages, and sends and receives heartbeats (MpiHeartbeat.h).
 //
 //===----------------------------------------------------------------------===//
@@ -77,12 +77,11 @@ private:
   std::unique_ptr<MpiHeartbeat> heartbeat;
   MpiLanes lanes;
   std::vector<std::unique_ptr<MpiCollective>> operations; ///< indexed by collective
-  /// collectives in flight, in the order in which they were started
+  /// collectives in the order in which they were started
   std::vector<MpiCollective *> inFlight;
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
   std::vector<fsdprt_mpi_handle> requests; ///< requests of exchange()
-  /// How many heartbeat messages a process has sent, and the time in seconds at which the last of
-  /// them was noticed.
+  /// Number of heartbeat messages from a process, and time of the last message in seconds.
   struct Sign {
     uint64_t heard;
     double at;

@@ -25,9 +25,9 @@
 using namespace fsdprt;
 using fb::CollectiveKind;
 
-// boundaries between segments are multiples of this number of elements
+// segment boundaries are multiples of this number of elements
 static constexpr uint64_t pieceTile = 16;
-// number of bytes from which a sum is divided among several threads
+// smallest number of bytes that several threads share
 static constexpr uint64_t parallelBytes = 64 << 10;
 
 void MpiLanes::reserve(uint64_t laneBytes) {

@@ -61,9 +61,8 @@ public:
   uint64_t laneBytes() const;
 
   void start(const std::byte *source, std::byte *target);
-  /// Continues the sends, the receives and the sums as far as possible without waiting. If `pool`
-  /// is not null, sums use its threads. Returns true if the collective has made progress. The
-  /// caller must hold the mutex of the library.
+  /// Continues the sends, receives and sums without waiting. Sums use the threads of `pool` unless
+  /// it is null. Returns true if there was progress. The caller must hold the library's mutex.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
   /// Returns the ranks whose messages have not arrived yet, or have not been sent completely. The
@@ -74,8 +73,7 @@ public:
 private:
   enum class Phase { idle, move, sum, spread, library, done };
   struct Direction {
-    /// requests of two rows; each row has one request per member
-    std::vector<fsdprt_mpi_handle> requests;
+    std::vector<fsdprt_mpi_handle> requests; ///< for two rows: one request per member
     uint64_t rows = 0, posted = 0, finished = 0;
   };
 

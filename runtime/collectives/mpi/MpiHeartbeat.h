@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Several times per second, every process sends a message to all other processes. The message
-// contains the progress of its rank, the status of a failure, and whether the process leaves the
-// run. The watchdog is updated from the messages that arrive. The caller of these functions must
-// hold the mutex of the MPI library.
+// Several times per second, every process sends a message to all others: the progress of its rank,
+// the status of a failure, and whether the process leaves the run. The watchdog is updated from the
+// messages that arrive. The caller of these functions must hold the mutex of the MPI library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +29,8 @@ public:
   void beat();
   /// Returns how many messages have arrived from the process of a rank.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
-  /// Returns a rank whose process has sent no message for `seconds`, although it has sent messages
-  /// before and has not left the run. Only the time during which this process calls beat() is
-  /// counted.
+  /// Returns a rank whose process has sent no message for `seconds`, although it has sent one
+  /// before and has not left the run. Time counts only while this process calls beat().
   std::optional<uint32_t> silent(double seconds) const;
   /// Announces to the other processes that this process will send no more messages. When all
   /// processes have announced this, no message is in flight.

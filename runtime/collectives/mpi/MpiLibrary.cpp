@@ -75,8 +75,7 @@ static const fsdprt_mpi_table *loadTable() {
   for (const std::string &place : places) {
     if (access(place.c_str(), F_OK) != 0)
       continue;
-    // MPI libraries load plugins, and these plugins use symbols of the library. RTLD_GLOBAL makes
-    // these symbols visible to the plugins.
+    // RTLD_GLOBAL is needed because MPI libraries load plugins that use symbols of the library.
     void *module = dlopen(place.c_str(), RTLD_NOW | RTLD_GLOBAL);
     void *symbol = module ? dlsym(module, FSDPRT_MPI_TABLE_NAME) : nullptr;
     if (!symbol) {

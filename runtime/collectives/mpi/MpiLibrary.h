@@ -43,8 +43,7 @@ public:
   std::mutex &getMutex() { return mutex; }
   const fsdprt_mpi_table *operator->() const { return table; }
   fsdprt_mpi_handle noRequest() const { return table->no_request; }
-  /// `code` is an error code of MPI. Throws Error if it is not 0. `what` names the operation, for
-  /// the message.
+  /// Throws Error if `code`, an MPI error code, is not 0. `what` names the operation.
   void check(int code, const char *what) const {
     if (code != 0)
       fail(code, what);
@@ -56,8 +55,7 @@ public:
   }
   /// Creates an MPI communicator of all processes. All processes must call makeWorld().
   fsdprt_mpi_handle makeWorld(double seconds);
-  /// Creates an MPI communicator whose processes are `members`. Each of these members must call
-  /// makeGroup().
+  /// Creates an MPI communicator of `members`. All members must call makeGroup().
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
   /// If `forGood` is true, the process will end without a call of MPI_Finalize, because
   /// MPI_Finalize might not return after a failure.

@@ -163,8 +163,7 @@ void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
             j, i);
 }
 
-/// Creates a unique id in the process of rank 0, sends this id to all processes, and returns it in
-/// each process.
+/// Creates a unique id in the process of rank 0, and returns this id in all processes.
 NcclId NcclCommunicator::agreeOnId() {
   Word mine = {{}, nccl.version(), ncclOk, {}};
   int device = 0;

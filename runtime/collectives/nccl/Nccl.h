@@ -97,8 +97,7 @@ private:
   uint32_t spins;
   std::optional<uint32_t> localRank;
   bool onDevice;
-  /// arenas in host memory that no collective uses, but that `control` requires
-  std::vector<std::unique_ptr<Arena>> unused;
+  std::vector<std::unique_ptr<Arena>> unused; ///< host arenas that only `control` requires
   /// a text with the versions of NCCL and of the driver
   std::string library;
   std::vector<Lane> lanes;

@@ -63,9 +63,8 @@ struct NcclConfig {
 };
 static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 
-/// Each entry contains the name of a function in NCCL, the name of the corresponding member of
-/// NcclLibrary, and the type of the function. Functions in OPTIONAL entries do not exist in older
-/// versions of NCCL.
+/// Each entry has the name of a function in NCCL, its name in NcclLibrary, and its type. Functions
+/// in OPTIONAL entries do not exist in older versions of NCCL.
 #define FSDPRT_NCCL_FUNCTIONS(FUNCTION, OPTIONAL)                                                  \
   FUNCTION(ncclGetVersion, getVersion, NcclResult (*)(int *))                                      \
   FUNCTION(ncclGetErrorString, getErrorString, const char *(*)(NcclResult))                        \

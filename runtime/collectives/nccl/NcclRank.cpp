@@ -108,8 +108,7 @@ void NcclRank::adopt(const ArenaMemory &memory) {
     return;
   for (Lane &lane : lanes) {
     NcclResult result = nccl.commRegister(lane.comm, memory.base, memory.bytes, &lane.registration);
-    // If the result is ncclInvalidArgument, NCCL cannot register this memory. This is not an error,
-    // because registration is optional.
+    // The result ncclInvalidArgument means that NCCL cannot register the memory. It is no error.
     if (result != ncclInvalidArgument)
       expect(result, lane.comm);
   }

@@ -39,8 +39,7 @@
 
 namespace fsdprt {
 
-/// An error of NCCL or CUDA. The message does not contain the name of the collective, which the
-/// caller adds.
+/// An error of NCCL or CUDA, whose message does not name the collective.
 class NcclFailure : public Error {
 public:
   using Error::Error;
@@ -104,8 +103,7 @@ public:
   /// Returns the address of `bytes` zeros in device memory. A rank whose contribution must be
   /// omitted from a sum uses them as its source.
   const std::byte *zeros(size_t bytes);
-  /// Aborts all collectives that are in progress. After this call, the functions of this object do
-  /// not call NCCL.
+  /// Aborts all collectives in progress. Later calls of the rank do not call NCCL.
   void abort() noexcept;
 
 private:

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The control block is shared memory (memfd). The host creates it, and the process of each rank
-// maps it (ShmHost.h):
+// The control block is shared memory (memfd) that the host creates and all ranks map (ShmHost.h):
 //
 //     header | a slot per rank | a name per collective | collective slots: rank 0's, rank 1's, ...
 //

@@ -45,8 +45,8 @@ private:
   void beat();
   void beatHeart();
   void checkWatcher();
-  /// Waits until ready() returns true, which the process of `rank` causes. Throws Error if this
-  /// process sends no heartbeat for as long as the time limit.
+  /// Waits until ready() returns true, which the process of `rank` causes. Throws Error if the
+  /// process of `rank` sends no heartbeat for as long as the time limit.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
 
@@ -55,9 +55,8 @@ private:
   ArenaMemory own;
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
-  uint64_t watcherBeats = 0; ///< value of the watcher's heartbeat at the last check
-  /// seconds for which this value has not changed, and time of the last check
-  double watcherSilent = 0, lastLooked = 0;
+  uint64_t watcherBeats = 0;                ///< the watcher's heartbeat at the last check
+  double watcherSilent = 0, lastLooked = 0; ///< seconds since it changed; time of the last check
   std::atomic<bool> ending{false};
   FutexEvent endingEvent;
   std::thread heart;

@@ -25,8 +25,7 @@ class ShmHost {
 public:
   /// `collectives` is the number of collectives in the program that has the most collectives.
   ShmHost(uint32_t ranks, uint32_t collectives);
-  /// Uses existing channels. `ends` contains the descriptors of the host's ends of the channels, in
-  /// the order of the ranks. ShmHost takes ownership of them.
+  /// Uses existing channels. Takes ownership of `ends`, the descriptors of the host's ends by rank.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   SharedControlBlock &getBoard() { return block; }

@@ -39,14 +39,12 @@ public:
   AsyncTransferWorker(const AsyncTransferWorker &) = delete;
   AsyncTransferWorker &operator=(const AsyncTransferWorker &) = delete;
 
-  /// Posts a transfer, which the worker then performs. This call allocates no memory and does not
-  /// wait.
+  /// Posts a transfer for execution. Allocates no memory and does not wait.
   void post(uint32_t transfer);
   /// Waits until a transfer is complete. If this transfer or an earlier one has failed, throws its
   /// error.
   void await(uint32_t transfer);
-  /// Returns true if a transfer is complete. In this case the caller may read the target of the
-  /// transfer, and may call span().
+  /// Returns true if a transfer is complete. The caller may then read its target, and call span().
   bool isDone(uint32_t transfer) const {
     return done.load(std::memory_order_acquire) >= tickets[transfer];
   }

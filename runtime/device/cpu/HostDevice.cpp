@@ -10,7 +10,7 @@
 
 using namespace fsdprt;
 
-// number of bytes from which a copy is divided among all workers
+// smallest number of bytes that all workers share
 static constexpr uint64_t leastBytesToShare = 256 << 10;
 
 Arena HostDevice::allocate(const fb::Layout &layout, Arena::Kind kind) {

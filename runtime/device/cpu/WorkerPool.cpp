@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// To announce a task, the thread of the rank increments `generation`. The task is complete when
-// `running` has become 0.
+// A new value of `generation` announces a task. The task is complete when `running` reaches 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +14,7 @@
 using namespace fsdprt;
 
 uint32_t fsdprt::spinsFor(uint32_t threads) {
-  // 1000 polls take about 20 microseconds. This is about twice as long as it takes a thread to go
-  // to sleep and to be woken.
+  // 1000 polls take about 20 microseconds, which is twice the duration of a sleep and a wake-up.
   return threads <= std::thread::hardware_concurrency() ? 1000 : 0;
 }
 

@@ -26,8 +26,7 @@ namespace fsdprt {
 
 class WorkerPool {
 public:
-  /// A thread that waits polls `spins` times before it sleeps. The function spinsFor() returns a
-  /// suitable number of polls.
+  /// A waiting thread polls `spins` times before it sleeps. spinsFor() returns a suitable number.
   WorkerPool(uint32_t workers, uint32_t spins);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;

@@ -33,8 +33,7 @@ enum LtStatus : int {
   ltExecutionFailed = 13,
   ltNotSupported = 15
 };
-/// The next enumerators and constants have values of cudaDataType, cublasComputeType_t and
-/// cublasOperation_t.
+/// Constants of cudaDataType, cublasComputeType_t and cublasOperation_t.
 enum LtType : int { ltF32 = 0, ltF16 = 2, ltBF16 = 14 };
 constexpr int ltComputeF32 = 68;
 constexpr int32_t ltAsIs = 0, ltTransposed = 1;
@@ -75,8 +74,7 @@ struct LtHeuristic {
 };
 static_assert(sizeof(LtHeuristic) == 96, "the layout of cublasLtMatmulHeuristicResult_t");
 
-/// Each entry contains the name of a function in cuBLASLt, the name of the corresponding member of
-/// CublasLt, and the type of the function.
+/// Each entry has the name of a function in cuBLASLt, its name in CublasLt, and its type.
 #define FSDPRT_CUBLASLT_FUNCTIONS(FUNCTION)                                                        \
   FUNCTION(cublasLtCreate, create, LtStatus (*)(LtHandle *))                                       \
   FUNCTION(cublasLtDestroy, destroy, LtStatus (*)(LtHandle))                                       \

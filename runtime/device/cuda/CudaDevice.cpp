@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// When the host reads or writes device memory, the data is copied in chunks through the staging
-// buffer. These copies are enqueued on the compute stream, so that they run after all earlier
-// launches.
+// The host reads and writes device memory in chunks through the staging buffer. These copies are
+// enqueued on the compute stream, so that they run after all earlier launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,9 +84,8 @@ private:
   uint64_t arenaBytes = 0;
   /// mark before an asynchronous copy, for which the stream of the copy waits
   CudaMark here;
-  /// for each copy: mark that follows it on its stream
-  std::vector<std::unique_ptr<CudaMark>> moved;
-  std::vector<DeviceSpan> spans; ///< for each copy: its time stamps
+  std::vector<std::unique_ptr<CudaMark>> moved; ///< for each copy: the mark after it
+  std::vector<DeviceSpan> spans;                ///< for each copy: its time stamps
   std::unique_ptr<LibraryGemm> libraryGemm;
 };
 } // namespace

@@ -40,8 +40,7 @@ enum CudaResult : int {
   cudaInvalidPtx = 218,
   cudaNotReady = 600,
   cudaPeerEnabled = 704,
-  /// lowest code of an error of a stream capture; all such errors have this code or a higher one
-  cudaCaptureUnsupported = 900
+  cudaCaptureUnsupported = 900 ///< first of the codes of errors of stream captures
 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -154,13 +153,11 @@ public:
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_MEMBER)
 
   int devices() const { return count; }
-  /// Makes the driver compile the text `ptx`, and returns the resulting module. If this fails,
-  /// throws a CudaFailure that contains the log of the driver. `what` is the name of the PTX in
-  /// this message.
+  /// Lets the driver compile PTX, and returns the module. If this fails, throws a CudaFailure that
+  /// contains the log of the driver. `what` is the name of the PTX in this message.
   CudaModule translate(const char *ptx, const char *what) const;
   /// Returns the kernel `name` of a module. Also loads the code of this kernel on the GPU, so that
-  /// its first launch allocates no memory. `what` describes the action that was attempted, for
-  /// error messages.
+  /// its first launch allocates no memory. `what` names the attempted action in messages.
   CudaFunction load(CudaModule module, const char *name, const char *what) const;
   std::string versionText() const;
   /// Throws CudaFailure if `result` reports a failure. `what` describes the action that was

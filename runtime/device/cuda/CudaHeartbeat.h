@@ -8,8 +8,7 @@
 // GPU is. To make the progress of the GPU visible, a small kernel is enqueued after every
 // `launches` launches, even if the launches are recorded in a graph. This kernel is a sum
 // (CudaSums.h) that has only one source. It copies the number of the heartbeat to pinned host
-// memory. From this number, the position of the GPU in the run is known with an error of at most
-// `launches` launches.
+// memory. The number gives the position in the run with an error of at most `launches` launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +22,7 @@ namespace fsdprt {
 class CudaHeartbeat {
 public:
   static constexpr uint32_t launches = 32;
-  /// The largest number of a heartbeat. After the heartbeat with this number comes a heartbeat with
-  /// the number 1.
+  /// Largest number of a heartbeat. The heartbeat after the one with this number has number 1.
   static constexpr uint32_t numbers = 4096;
 
   explicit CudaHeartbeat(const CudaQueue &queue);
@@ -43,9 +41,7 @@ public:
 
 private:
   const CudaQueue &queue;
-  /// pinned memory, which contains the number of the last heartbeat, followed by the numbers 1, 2,
-  /// ...
-  float *word = nullptr;
+  float *word = nullptr; ///< pinned memory: number of the last heartbeat, then 1, 2, ...
   uint32_t counted = 0;
 };
 

@@ -17,10 +17,8 @@
 
 using namespace fsdprt;
 
-// bytes of shared memory that a kernel may use by default
-static constexpr uint64_t sharedWithoutAsking = 48 << 10;
-// size in bytes of which allocations of device memory are a multiple
-static constexpr uint64_t granularity = uint64_t(2) << 20;
+static constexpr uint64_t sharedWithoutAsking = 48 << 10;  // bytes that need no permission
+static constexpr uint64_t granularity = uint64_t(2) << 20; // allocation sizes are multiples of it
 
 std::string CudaPhysicalDevice::Arenas::text() const {
   return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(),

@@ -23,8 +23,7 @@ namespace fsdprt {
 
 class CudaPhysicalDevice {
 public:
-  /// The memory that the ranks on this GPU need. It consists of `ranks` arenas that have `bytes`
-  /// bytes each.
+  /// Memory that the ranks on this GPU need: `ranks` arenas of `bytes` bytes each.
   struct Arenas {
     uint32_t ranks;
     uint64_t bytes;
@@ -42,8 +41,7 @@ public:
   void load();
   /// Throws Error if the free memory of the GPU is too small for the arenas.
   void checkMemory() const;
-  /// Returns how many bytes of the GPU's memory are in use, without the arenas that were reported
-  /// by calls of countArena().
+  /// Returns the number of bytes in use on the GPU, without the arenas reported to countArena().
   uint64_t bytesBeside() const;
   void countArena(int64_t bytes) { arenaBytes += bytes; }
 

@@ -17,7 +17,7 @@
 using namespace fsdprt;
 
 static constexpr int urgent = -1;           // priority of transfers
-static constexpr double pollSeconds = 2e-4; // time in seconds for which a wait polls without pauses
+static constexpr double pollSeconds = 2e-4; // seconds for which a wait polls without pauses
 static constexpr long napNanoseconds = 20000;
 
 CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums)

@@ -41,8 +41,7 @@ public:
   CudaStream stream(Lane lane) const { return streams[lane]; }
   /// Sets the timeline that stamp() uses. `given` may be null.
   void setTimeline(CudaTimeline *given) { timeline = given; }
-  /// Enqueues a time stamp on a stream, and returns the number of this stamp. Returns 0 if there is
-  /// no timeline.
+  /// Enqueues a time stamp on a stream. Returns its number, or 0 if there is no timeline.
   uint32_t stamp(Lane lane) const;
   /// Waits until all streams are idle. While it waits, it calls idle() again and again. Throws
   /// Error if work on a stream has failed.
@@ -66,8 +65,7 @@ public:
   CudaMark &operator=(const CudaMark &) = delete;
 
   void record(CudaQueue::Lane lane) const;
-  /// Makes a stream of `other` wait for the event that the last call of record() has recorded.
-  /// `other` may be the queue of another rank.
+  /// Makes a stream of `other`, which may be another rank's queue, wait for the last record().
   void hold(const CudaQueue &other, CudaQueue::Lane lane) const;
 
 private:

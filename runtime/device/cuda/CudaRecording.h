@@ -6,8 +6,8 @@
 //
 // Between begin() and end(), the work that the ranks enqueue on their streams is not executed. It
 // is captured as one graph, which contains the work of all ranks. The work may be enqueued by any
-// thread of the ranks. Some transfer streams have waited for a compute stream. Before end(), this
-// compute stream must wait for all of them.
+// thread of the ranks. Before end(), each compute stream must wait for all transfer streams that
+// have waited for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,7 @@ public:
   void end() override;
   /// Enqueues the graph on the compute stream of the first rank. end() must have been called.
   void launch() const override;
-  /// Ends the capture and discards the work that was captured. If a failure occurs after begin(),
-  /// cancel() must be called instead of end().
+  /// Ends the capture and discards the graph. Must be called instead of end() after a failure.
   void cancel() noexcept override;
   bool isReady() const override { return runs != nullptr; }
 

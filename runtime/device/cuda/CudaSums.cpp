@@ -6,9 +6,8 @@
 //
 // Each thread of the kernel computes a vector of 16 bytes of the result. If an address is not
 // aligned to 16 bytes, each thread computes a single element instead. The elements after the last
-// whole vector are also computed by one thread each. A thread loads values from four sources at a
-// time, and then adds them one after another. If the elements are f64, the sum is computed in f64,
-// and otherwise in f32.
+// whole vector are also computed by one thread each. A thread loads four sources at a time and adds
+// them one by one. If the elements are f64, the sum is computed in f64, and otherwise in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +21,7 @@ static constexpr unsigned vectorBytes = 16, atOnce = 4;
 
 namespace {
 struct Form {
-  /// name of the element type in PTX, and name of the type in which sums are computed
-  const char *name, *sum;
+  const char *name, *sum; ///< PTX names of the element type and of the type of sums
   unsigned bytes;
 };
 constexpr Form forms[] = {

@@ -6,8 +6,7 @@
 //
 // Generates and launches a kernel that adds up the buffers of several ranks, in the order of the
 // ranks. The bits of the result are the same as those that Reduce.h computes on a CPU. The runtime
-// does not contain a compiler. It therefore generates PTX text for sm_80, which the driver compiles
-// for the GPU.
+// contains no compiler, and therefore generates PTX for sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +23,7 @@ class CudaSums {
 public:
   static constexpr uint32_t mostSources = 64, threads = 256;
 
-  /// Returns a PTX text that contains the kernels fsdprt_sum_f32, fsdprt_sum_f64, fsdprt_sum_f16
-  /// and fsdprt_sum_bf16.
+  /// Returns the PTX of the kernels fsdprt_sum_f32, _f64, _f16 and _bf16.
   static std::string ptx();
   /// The size of a launch: how many 16-byte vectors it computes, and how many blocks it has. A
   /// thread computes one vector. If the last elements do not fill a vector, a thread computes one

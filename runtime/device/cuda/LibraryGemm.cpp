@@ -150,14 +150,12 @@ LibraryGemmPlans::LibraryGemmPlans(const Artifact &artifact)
                  [this](const fb::Kernel &kernel, const fb::Phase &phase) { plan(kernel, phase); });
 }
 
-/// Returns the matrix C of a product. This is the addend if the product has one, and otherwise the
-/// result.
+/// Returns the matrix C of a product: the addend, or the result if there is no addend.
 static const fb::Matrix *addendOf(const fb::Product &product) {
   return product.addend() ? product.addend() : product.result();
 }
 
-/// Returns a key that contains all properties of a product on which the choice of its algorithm may
-/// depend.
+/// Returns all properties of a product on which the choice of an algorithm may depend.
 static std::vector<uint64_t> keyOf(const fb::Product &product, uint64_t workspace) {
   std::vector<uint64_t> key{product.m(),
                             product.n(),

@@ -31,8 +31,7 @@ bool hasProducts(const fb::Manifest &manifest);
 /// have the same properties use the same algorithm.
 class LibraryGemmPlans {
 public:
-  /// Uses the CUDA context that is current. Throws Error if cuBLASLt is missing, or if it has no
-  /// algorithm for a product.
+  /// Uses the current context. Throws Error if cuBLASLt is missing or lacks an algorithm.
   explicit LibraryGemmPlans(const Artifact &artifact);
   LibraryGemmPlans(const LibraryGemmPlans &) = delete;
   LibraryGemmPlans &operator=(const LibraryGemmPlans &) = delete;
@@ -61,8 +60,7 @@ private:
 
   const Artifact &artifact;
   Handle handle{library};
-  /// algorithm for each key, which contains the properties of a product
-  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms;
+  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< by properties of products
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };
 

@@ -21,8 +21,7 @@ namespace fsdprt {
 /// Begins and ends ranges of the calling thread. A range may contain other ranges.
 class Nvtx {
 public:
-  /// Returns the functions of the tool. Returns null if there is no tool, or if the tool has not
-  /// set the slots for ranges.
+  /// Returns null if there is no tool, or if the tool has not set the slots for ranges.
   static const Nvtx *find();
 
   void push(const char *name) const { pushRange(name); }

@@ -64,8 +64,7 @@ FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
 }
 
 /// Combines the result of the comparison with the last operand of the instruction, which is a
-/// predicate. `modifier2` selects the operation: 0 means no operation, 1 means "and", 2 means "or",
-/// and 3 means "xor".
+/// predicate. `modifier2` selects the operation: 0 for none, 1 for "and", 2 for "or", 3 for "xor".
 FSDPRT_INLINE LaneMask combine(Warp &warp, const Instruction &i, LaneMask result) {
   if (!i.modifier2)
     return result;
@@ -87,8 +86,7 @@ struct Setp {
   }
 };
 
-/// Writes `payload`, which is all ones or 1.0, to the lanes for which the comparison is true.
-/// Writes 0 to the other lanes.
+/// Writes `payload` (all ones or 1.0) to lanes whose comparison is true, and 0 to other lanes.
 template <typename N>
 struct Set {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
@@ -236,8 +234,7 @@ bool fsdprt::emulate::decodeCompare(Decoder &d) {
     return true;
   }
   Type by = d.typeOneOf({Type::S32, Type::F32});
-  // The modifier .ftz has no effect here: flushing a number to 0 does not change the result of a
-  // comparison with 0.
+  // .ftz has no effect here, because flushing does not change the result of a comparison with 0.
   (void)flushes;
   d.emit(by == Type::S32 ? slctOf<int32_t>(sizeOf(type)) : slctOf<float>(sizeOf(type)),
          {d.destination(0, type)}, {d.source(1, type), d.source(2, type), d.source(3, by)});

@@ -23,8 +23,7 @@ struct Conversion {
   Type to, from;
   uint8_t toSize, fromSize; ///< sizes of the registers, in bytes
   Rounding rounding = Rounding::NearestEven;
-  /// true if the instruction has a modifier that rounds to an integer, such as .rni or .rzi
-  bool isInteger = false;
+  bool isInteger = false; ///< true for modifiers such as .rni, which round to an integer
   bool flushes = false, saturates = false, isFinite = false, isRelu = false;
 };
 
@@ -159,8 +158,7 @@ uint64_t converted(uint64_t bits, const Conversion &how) {
   return isFloat(how.to) ? floatOf(value, how) : integerOf(value, how);
 }
 
-/// If the type is signed, extends the number to 64 bits by its sign, because the register may be
-/// wider than the type.
+/// Sign-extends a signed number to 64 bits, since its register may be wider than the type.
 uint64_t extended(uint64_t bits, Type type) {
   unsigned size = 8 * sizeOf(type);
   if (size == 64 || isFloat(type))
@@ -191,8 +189,7 @@ Step convertOne(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Converts two numbers and packs the two results into one register. The result of the first number
-/// goes to the upper half.
+/// Converts two numbers and packs the results into one register, the first into the upper half.
 Step convertTwo(Warp &warp, const Instruction &i, LaneMask active) {
   Conversion how = unpack(i);
   unsigned half = 4 * sizeOf(how.to);

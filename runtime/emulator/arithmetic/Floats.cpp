@@ -63,8 +63,7 @@ struct Div {
     return a / b;
   }
 };
-/// Implements div.approx. If the magnitude of the divisor is finite and above 2^126, the result is
-/// 0, or NaN if the dividend is infinite.
+/// Implements div.approx. A finite divisor above 2^126 gives 0, or NaN if the dividend is infinite.
 struct DivApprox {
   static FSDPRT_INLINE float apply(float a, float b) {
     float magnitude = std::fabs(b), quotient = a / b;

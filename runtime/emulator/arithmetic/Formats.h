@@ -46,8 +46,7 @@ enum class Rounding : uint8_t { NearestEven, Zero, Down, Up, NearestAway };
 
 struct Format {
   uint8_t mantissa, exponent; ///< numbers of bits
-  /// if false, the format has no infinity; its only NaN is the encoding whose bits are all ones
-  bool hasInfinity;
+  bool hasInfinity;           ///< if false, there is no infinity, and NaN is all ones
   uint32_t nan;
 };
 constexpr Format formatF16{10, 5, true, 0x7fff}, formatBF16{7, 8, true, 0x7fff},

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses the values of arguments as doubles or as 64-bit integers, and then converts each value to
-// the type of its argument.
+// Parses the values of arguments as doubles or 64-bit integers, and converts them to their types.
 //
 //===----------------------------------------------------------------------===//
 

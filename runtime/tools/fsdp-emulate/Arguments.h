@@ -12,8 +12,7 @@
 
 namespace fsdprt::emulate {
 
-/// A kernel argument that an option --arg describes. The argument is a number, or the address of
-/// memory whose elements have type `type`.
+/// A kernel argument from --arg: a number, or the address of memory with elements of type `type`.
 struct Argument {
   Type type = Type::U32;
   /// the memory, which the emulator owns; null if the argument is a number
@@ -25,9 +24,8 @@ struct Argument {
 /// that precede this argument. Throws Error if the text is invalid.
 Argument addArgument(const std::string &text, const std::vector<Argument> &before,
                      Emulator &emulator, Launch &launch);
-/// Parses `text`, which is the part of an option --arg after "map:". Appends a tensor map to
-/// `launch`. The map describes new memory, or the memory of an argument that precedes this
-/// argument.
+/// Parses `text`, the text of --arg after "map:", and appends a tensor map to `launch`. The map
+/// describes new memory or the memory of an earlier argument.
 Argument addTensorMap(const std::string &text, const std::vector<Argument> &before,
                       Emulator &emulator, Launch &launch);
 /// Allocates memory for `count` elements of argument `index`. Fills the memory by the method that

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads files with fsdpcommon::readInput(), which limits the size of a file and the time for which
-// it waits for a pipe.
+// Reads files by fsdpcommon::readInput(), which limits the size and the wait for a pipe.
 //
 //===----------------------------------------------------------------------===//
 

@@ -25,8 +25,7 @@ using namespace fsdprt;
 using fsdpcommon::JsonValue;
 using Kind = JsonValue::Kind;
 
-/// Maps the name of an option of the Hugging Face Trainer to the name of the fsdp-run option that
-/// has the same meaning.
+/// Maps keys of the Hugging Face Trainer to names of options with the same meaning.
 static const std::map<std::string, std::string> aliases = {{"max_steps", "steps"},
                                                            {"learning_rate", "lr"},
                                                            {"warmup_steps", "warmup"},
@@ -41,8 +40,7 @@ static std::string spell(std::string key) {
   return key;
 }
 
-/// Returns the edit distance of `a` and `b`, which is the least number of insertions, deletions and
-/// replacements of characters that turn `a` into `b`.
+/// Returns the least number of insertions, deletions and replacements that turn `a` into `b`.
 static size_t distance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);

@@ -65,9 +65,8 @@ static uint64_t ranksOf(const fsdprt_artifact *artifact) {
 }
 
 /// Opens the artifact before the ranks connect. Throws Error if the number of ranks of the artifact
-/// differs from the number of processes. Returns null if the artifact cannot be opened. In this
-/// case, the run opens the artifact again after the ranks have connected, and fails then, so that
-/// all ranks report the error.
+/// differs from the number of processes. Returns null if the artifact cannot be opened. The run
+/// then fails after the ranks have connected, so that all ranks report the error.
 static ArtifactHandle openEarly(const Options &options) {
   ArtifactHandle artifact;
   try {
@@ -176,8 +175,7 @@ static int report(const Options &options, int channel, fsdprt_status status, con
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
 
-/// Reports a usage error of this rank to the other ranks, because they would otherwise wait for
-/// this rank. Returns the exit code.
+/// Reports a usage error to the other ranks, which would wait for this rank. Returns the exit code.
 static int endUnparsed(const Options &options, int exitCode) {
   try {
     if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
@@ -219,8 +217,7 @@ int main(int argc, char **argv) {
     return report(options, -1, error.status, error.what());
   }
   Printer printer(!options.isRoot(), options.place.has_value());
-  // The session closes options.launchedChannel. Errors may be reported after that, so keep a
-  // duplicate of the descriptor.
+  // The session closes options.launchedChannel. Errors are reported later, through the duplicate.
   int channel = options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1;
   try {
     exitCode = run(options, std::move(artifact), argv, printer);

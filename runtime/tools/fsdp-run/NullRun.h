@@ -16,8 +16,7 @@
 
 namespace fsdprt {
 
-/// Walks the programs of the artifact on the null device and returns 0. Throws Error if the walk
-/// has found faults.
+/// Walks the programs of the artifact and returns 0. Throws Error if faults were found.
 int walk(const Options &options, Printer &printer);
 
 } // namespace fsdprt

@@ -80,8 +80,7 @@ std::string fsdprt::parseRange(const std::string &text, uint64_t &least, uint64_
 
 //===- Combinations -------------------------------------------------------===//
 
-/// If an option cannot be combined with the value of --device, returns an error message. Otherwise
-/// returns nullopt.
+/// Returns an error message if an option cannot be combined with --device, and otherwise nullopt.
 static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
                                                         const Options &options) {
   if (options.restrictCalls && (options.device != "cpu" || options.backend == "mpi"))

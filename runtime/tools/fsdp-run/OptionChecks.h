@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares CLI11 validators, which check the values of single options, and a function that checks
-// combinations of options.
+// Declares CLI11 validators of values, and a check of combinations of options.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,20 +23,16 @@ inline constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
 /// Accepts numbers from `least` to `most` that consist only of digits.
 CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX);
-/// Returns a validator that accepts the numbers for which accepts() returns true. `expected`
-/// describes these numbers in messages.
+/// Accepts numbers for which accepts() returns true. `expected` describes such numbers in messages.
 CLI::Validator number(const char *expected, bool (*accepts)(double));
-/// Returns a validator that accepts learning rates. A learning rate must be at least 0, and must be
-/// finite when it is converted to f32.
+/// Accepts a learning rate, which must be at least 0 and finite as f32.
 CLI::Validator aRate();
 CLI::Validator oneOf(std::vector<std::string> names);
 
-/// Parses `text`, which has the form MIN:MAX, to two numbers of ranks. If `text` is invalid,
-/// returns an error message. Otherwise returns "".
+/// Parses `text`, MIN:MAX, to two numbers of ranks. Returns an error message, or "" on success.
 std::string parseRange(const std::string &text, uint64_t &least, uint64_t &most);
 
-/// If the given options cannot be combined with each other, returns an error message. Otherwise
-/// returns nullopt.
+/// Returns an error message if the given options cannot be combined, and otherwise nullopt.
 std::optional<std::string> contradiction(const CLI::App &app, const Options &options);
 
 } // namespace fsdprt

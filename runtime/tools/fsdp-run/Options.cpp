@@ -220,13 +220,12 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_flag("--processes", options.processes,
                "Start one process per rank on this machine: docs/how-to/launch.md");
   app.add_option("--launched-rank", options.launchedRank)
-      ->group(""); // hidden: fsdp-run itself passes it to the process of a rank
+      ->group(""); // hidden: fsdp-run passes it to the process of a rank
   app.add_option("--launched-channel", options.launchedChannel)
-      ->group(""); // hidden: fsdp-run itself passes it, as the channel to the parent process
+      ->group(""); // hidden: fsdp-run passes it, for the channel to itself
   for (auto [name, text] : {std::pair("--launched-resume", &options.launchedResume),
                             std::pair("--launched-artifact", &options.launchedArtifact)})
-    // hidden: fsdp-run itself passes it to processes that it restarts
-    app.add_option(name, *text)->group("");
+    app.add_option(name, *text)->group(""); // hidden: for processes that restart
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "

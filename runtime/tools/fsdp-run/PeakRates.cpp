@@ -4,16 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each thread repeats a loop for a fixed time. It counts the bytes that it copies, or the
-//     multiply-adds that it computes.
+//  1. Each thread repeats a loop for a fixed time and counts its bytes or multiply-adds.
 //  2. To measure the bandwidth of memory, the loop copies between two buffers that are larger than
 //     the caches of the thread. To measure multiply-adds, the loop computes twelve independent sums
 //     in the widest vector registers. A processor that has two units, each with a latency of four
 //     cycles, needs at least eight independent sums to keep both units busy. For bf16, the loop
 //     uses the tile registers of AMX if the processor has them and the operating system allows
 //     their use. Otherwise it uses the instruction vdpbf16ps if the processor has it.
-//  3. Measure three rounds. The result is the highest of the three rates, because other processes
-//     can lower a measured rate, but cannot raise it.
+//  3. The result is the highest rate of three rounds, because other processes only lower a rate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -135,8 +133,7 @@ static double measure(uint32_t threads, Work work) {
     std::vector<double> rates(threads);
     std::atomic<uint32_t> ready{0};
     auto run = [&](uint32_t thread) {
-      // Do not measure the first call: it maps pages, and the clock rate of the processor may still
-      // rise during this call.
+      // Do not measure the first call, which maps pages, and in which the clock rate may rise.
       work(thread);
       ++ready;
       while (ready < threads)

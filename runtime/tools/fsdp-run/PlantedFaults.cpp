@@ -31,9 +31,8 @@ void PlantedFaults::beforeTraining(const TrainingRun &run) {
     chooseElement(run);
 }
 
-/// Selects an element of a trainable parameter on the last rank that has such an element. If
-/// possible, selects a parameter with one dimension, because all elements of such a parameter have
-/// gradients.
+/// Selects an element of a trainable parameter on the last rank that has one. Prefers parameters
+/// with one dimension, because all elements of such a parameter have gradients.
 void PlantedFaults::chooseElement(const TrainingRun &run) {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --inject-fault, --inject-rank-fault and --only-kinds. These options exist for tests
-// and benchmarks.
+// Implements --inject-fault, --inject-rank-fault and --only-kinds, which are for tests.
 //
 //===----------------------------------------------------------------------===//
 

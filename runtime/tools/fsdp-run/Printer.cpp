@@ -81,8 +81,7 @@ void Printer::bar(const StepReport &report) {
                            grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed),
                            (unsigned long long)(left / 60), (unsigned long long)(left % 60));
   winsize window = {};
-  // The bar must not be longer than a line of the terminal, because a line that the terminal has
-  // wrapped cannot be redrawn.
+  // The bar must fit into one line of the terminal, because a wrapped line cannot be redrawn.
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
     size = std::min(size, window.ws_col - 1);
   raw("\r\033[K", 4);

@@ -4,11 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Prints the output of a run. Formats the output in buffers on the stack and prints it by write(2),
-// so that no memory is allocated. On a terminal, redraws a progress bar in one line. Otherwise,
-// prints about twenty lines, spread evenly over all steps. If no line was printed for ten seconds,
-// prints an additional line. If stdout is a pipe and its reader has closed the pipe, prints nothing
-// more.
+// Prints the output of a run by write(2) from buffers on the stack, without allocating memory. On a
+// terminal, redraws a progress bar in one line. Otherwise, prints about twenty lines, spread evenly
+// over all steps. If no line was printed for ten seconds, prints an additional line. If stdout is a
+// pipe and its reader has closed the pipe, prints nothing more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +27,7 @@ public:
 
   /// Writes text to stdout without changing it. Throws Error if the text cannot be written.
   void raw(const char *text, size_t size);
-  /// Draws the bar at most every 0.1 s. If stdout is not a terminal, prints a line for some of the
-  /// steps instead.
+  /// Draws the bar at most every 0.1 s. Without a bar, prints a line for some of the steps.
   void step(const StepReport &report) override;
   void endSteps() override;
   /// Returns true if stdout is a pipe and the reader of this pipe has closed it.

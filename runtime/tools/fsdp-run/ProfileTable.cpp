@@ -15,10 +15,9 @@
 // The column "floor" compares the measured time with the least time, in which a rank could move the
 // bytes and compute the multiply-adds at its peak rates. The column contains the least time as a
 // percentage of the measured time. The percentage may exceed 100 if bytes are read from a cache,
-// because the peak rate is that of memory, which is slower. The tables of GPUs do not have this
-// column, because the peak rates of GPUs are unknown. In the first table, one line contains the
-// time between commands. MB and GB mean 10^6 bytes and 10^9 bytes, and GMAC means 10^9
-// multiply-adds.
+// because the peak rate is that of memory, which is slower. GPUs, whose peak rates are unknown,
+// have no such column. In the first table, one line contains the time between commands. MB and GB
+// mean 10^6 bytes and 10^9 bytes, and GMAC means 10^9 multiply-adds.
 //
 //===----------------------------------------------------------------------===//
 

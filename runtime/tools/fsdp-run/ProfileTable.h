@@ -15,8 +15,7 @@ namespace fsdprt {
 /// Prints the profile of rank 0. The profile covers all steps except the first. One table has a row
 /// for each kind of kernel, and the other table has a row for each kernel. For ranks on a CPU, the
 /// tables have a column that compares the measured times with the least times, which are computed
-/// from the peak rates of a rank. If --profile-file is given, writes the same numbers as JSON to
-/// the file that this option names.
+/// from the peak rates of a rank. Writes the same numbers as JSON to the file of --profile-file.
 class ProfileReport final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override;

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --simulate: simulates a step and prints a table. If --trace is given, also writes a
-// trace of the step.
+// Implements --simulate: simulates a step, prints a table and, with --trace, writes a trace.
 //
 //===----------------------------------------------------------------------===//
 
