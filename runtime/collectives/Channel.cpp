@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The sockets have the type SOCK_SEQPACKET, so that a reader receives whole messages. Descriptors
-// are sent as SCM_RIGHTS. SCM_RIGHTS transfers descriptors.
+// The sockets have the type SOCK_SEQPACKET, so that a reader receives whole messages. SCM_RIGHTS
+// transfers descriptors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -52,9 +52,9 @@ struct Launch {
 
 struct Counters {
   uint64_t instructions = 0;     ///< number of instructions that warps have executed
-  uint64_t laneInstructions = 0; ///< lanes whose guard is false do not count
+  uint64_t laneInstructions = 0; ///< instructions executed by lanes whose guard is true
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
-  uint64_t globalSectors = 0; ///< number of accessed 32-byte sectors
+  uint64_t globalSectors = 0; ///< 32-byte sectors that warp instructions access, in total
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
   uint64_t sharedPasses = 0;  ///< passes over the banks without bank conflicts
   uint64_t bankConflicts = 0; ///< additional passes because of bank conflicts

@@ -47,9 +47,8 @@ struct TensorMap {
   TensorType type = TensorType::U8;
   uint32_t rank = 0;
   uint64_t address = 0;
-  uint64_t sizes[maxTensorRank] = {}; ///< sizes of the dimensions, in elements
-  /// strides of dimensions 1 to 4 in bytes, beginning with 1
-  uint64_t strides[maxTensorRank - 1] = {};
+  uint64_t sizes[maxTensorRank] = {};       ///< sizes of the dimensions, in elements
+  uint64_t strides[maxTensorRank - 1] = {}; ///< strides of dimensions 1 to 4, in bytes
   uint32_t box[maxTensorRank] = {};
   /// This is "elementStrides" of cuda.h. Along dimension d, only every steps[d]-th element of the
   /// box is copied.

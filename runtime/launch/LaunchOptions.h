@@ -26,7 +26,8 @@ struct LaunchOptions {
 
   bool processes = false; ///< true if this process starts one process per rank
   bool backendGiven = false, processesGiven = false, heartbeatGiven = false;
-  std::string control = "local"; ///< connects the ranks; `backend`, except for NCCL
+  /// backend that connects ranks; differs from `backend` only for NCCL
+  std::string control = "local";
   double timeoutSeconds = 60, heartbeatSeconds = 2, rendezvousSeconds = 60;
   bool restart = false; ///< true to restart the ranks if a rank is lost or hangs
   uint64_t mostRestarts = 3;

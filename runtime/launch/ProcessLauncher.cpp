@@ -56,8 +56,7 @@ private:
   const Restart &restart;
   std::vector<Child> children;
   int forwarded = 0;
-  /// True if the launcher has sent `forwarded` to the ranks and a rank has ended because of it
-  /// before the first step.
+  /// True if a signal that the launcher has forwarded has ended a rank before the first step.
   bool endedEarly = false;
 };
 } // namespace

@@ -151,10 +151,9 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   Descriptor file(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   where = address.text;
   int error = 0, yes = 1;
-  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes,
-             // A connection in state TIME_WAIT then does not stop rank 0 of another run from
-             // listening at the port.
-             sizeof yes);
+  // Connections in state TIME_WAIT then do not stop rank 0 of another run from listening at the
+  // port.
+  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (Network::get().connect(file.get(), address.address, address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {

@@ -68,7 +68,7 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
       asked = true;
       answer = askWhoListens(addresses.back(), place);
       if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
-        isLate = true; // Rank 0 of the same job will not free the port.
+        isLate = true; // Another rank 0 of this job keeps the port.
     }
     // Read the clock again, because `deadline` may have passed during askWhoListens().
     isLate = isLate || Network::get().now() > deadline;

@@ -114,7 +114,7 @@ void Simulator::checkRanks() const {
 
 /// Returns the group of a collective. Throws Error if different groups would use the links
 /// differently: at each level of links, the number of ranks that the links join must divide the
-/// span and the stride of the group, or must be a multiple of them.
+/// span of the group or be a multiple of it, and likewise for the stride of the group.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())

@@ -97,8 +97,8 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
 }
 
 /// Plans an all-reduce whose sums are computed by the switch of the lowest level of links. Returns
-/// false for other kinds of collectives, and if this level has no such switch, or does not connect
-/// the whole group.
+/// false for other kinds of collectives. Also returns false if this level has no such switch, if it
+/// does not connect the whole group, or if the group has too few ranks for the switch.
 static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                        CollectiveGroup group, Transfer &transfer) {
   const ClusterLink &link = cluster.links[0];

@@ -60,7 +60,7 @@ struct RunState {
     std::string name;
     uint64_t samples = 0, elements = 0; ///< `elements`: number of elements of one sample
   };
-  std::vector<StepInput> stepInputs; ///< one entry per input; may be empty
+  std::vector<StepInput> stepInputs; ///< empty if the save lists no inputs
 };
 
 struct SaveIndex {

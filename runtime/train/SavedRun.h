@@ -44,8 +44,9 @@ public:
   const std::string &sha256() const { return index.sha256; }
   /// Returns the reason why the run does not resume from the last save, or "" if it does.
   const std::string &fallback() const { return whyNotLast; }
-  /// Returns the differences of this run from the saved run, as text to print after "note: ". The
-  /// result is empty if the save is of this artifact. `own` describes the inputs of this run.
+  /// Returns a text that describes how this run differs from the saved run, to be printed after
+  /// "note: ". Returns an empty text if the save is of the same artifact. `own` describes the
+  /// inputs of this run.
   std::string remark(const RunState &own) const;
   /// Loads the states and the step blocks into the ranks of this process. If `reference` is true,
   /// also loads them into the reference program. Throws Error if a file has changed since open()

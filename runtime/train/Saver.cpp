@@ -75,7 +75,8 @@ static Word tried(Part part) {
   return word;
 }
 
-/// Calls part(). If part() throws Error, removes the temporary folder and throws Error.
+/// Calls part(). If part() throws Error, cancels the save, removes its temporary folder and throws
+/// Error.
 template <typename Part>
 auto Saver::orAbandon(uint64_t step, Part part) {
   try {

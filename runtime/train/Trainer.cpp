@@ -142,8 +142,8 @@ void Trainer::initialise() {
 
 //===- Agreement between processes ----------------------------------------===//
 
-/// Exchanges between the processes whether a process requests that the run end. All processes
-/// therefore end after the same step. Every process must call agree() equally often.
+/// Tells all processes whether a process requests the end of the run. All processes therefore end
+/// after the same step. Every process must call agree() equally often.
 void Trainer::agree(double cpu) {
   Word mine = {0, reporter.isUnread(), differs, *spoiled != 0, cpu};
   for (const TrainingObserver *observer : observers)

@@ -87,7 +87,7 @@ void TrainingData::checkFed() const {
 }
 
 /// Makes a list of the inputs of the program 'step'. Sets `limit` to the least limit for ids among
-/// the inputs that are tokens or targets. Sets `limit` to the least limit of tokens and targets.
+/// the inputs that are tokens or targets.
 void TrainingData::listInputs(uint64_t &limit) {
   fsdprt_input_info input = {};
   for (uint64_t i = 0; input.struct_size = sizeof input,

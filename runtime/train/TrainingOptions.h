@@ -68,7 +68,7 @@ struct TrainingOptions : LaunchOptions {
   /// empty, the results are meaningless, and the caller must have set SessionHooks::onlyKinds to
   /// the same kinds.
   std::string onlyKinds;
-  std::set<std::string> given; ///< options that the user has given; they override a save
+  std::set<std::string> given; ///< options that the user has given; they override values of a save
 };
 
 } // namespace fsdprt

@@ -19,7 +19,9 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  TrainingOptions options; ///< options of the user, or of the save if the user gave none
+  /// The options of the user. An option that the user has not given may have the value from the
+  /// save.
+  TrainingOptions options;
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};

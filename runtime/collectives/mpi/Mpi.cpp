@@ -192,8 +192,8 @@ bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   return true;
 }
 
-/// Records an error if another rank has stopped to send heartbeats. This happens if the process of
-/// that rank is stopped, or if the connection to it is cut. serve() reports the error to the other
+/// Records an error if no heartbeats arrive from another rank. This happens if the process of that
+/// rank is stopped, or if the connection to it is cut. serve() reports the error to the other
 /// processes.
 void MpiCommunicator::checkHeartbeats() {
   std::optional<uint32_t> rank = heartbeat->silent(heartbeatSeconds);

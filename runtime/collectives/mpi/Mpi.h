@@ -88,7 +88,7 @@ private:
   };
   std::vector<Sign> lastSign;   ///< indexed by process
   std::optional<Error> problem; ///< error that the service thread has caught
-  std::optional<Error> silence; ///< set if another process has stopped to send heartbeats
+  std::optional<Error> silence; ///< set if another process no longer sends heartbeats
   uint64_t progress = 0;        ///< number of calls of advanceAll() that have made progress
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};

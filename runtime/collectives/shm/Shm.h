@@ -55,8 +55,9 @@ private:
   ArenaMemory own;
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
-  uint64_t watcherBeats = 0;                ///< the watcher's heartbeat at the last check
-  double watcherSilent = 0, lastLooked = 0; ///< seconds since it changed; time of the last check
+  uint64_t watcherBeats = 0; ///< the watcher's heartbeat at the last check
+  /// seconds without a new heartbeat; time of the last check
+  double watcherSilent = 0, lastLooked = 0;
   std::atomic<bool> ending{false};
   FutexEvent endingEvent;
   std::thread heart;

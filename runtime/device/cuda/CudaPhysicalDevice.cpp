@@ -17,8 +17,10 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t sharedWithoutAsking = 48 << 10;  // bytes that need no permission
-static constexpr uint64_t granularity = uint64_t(2) << 20; // allocation sizes are multiples of it
+// default limit of shared memory, in bytes
+static constexpr uint64_t sharedWithoutAsking = 48 << 10;
+// Size in bytes of which each allocation of device memory is a multiple.
+static constexpr uint64_t granularity = uint64_t(2) << 20;
 
 std::string CudaPhysicalDevice::Arenas::text() const {
   return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(),

@@ -17,9 +17,8 @@
 namespace fsdprt::emulate {
 
 /// Returns the handler of add, sub, mul, div, fma, mad, rcp or sqrt for all rounding modes except
-/// rounding to the nearest even number. Instruction::modifier contains the rounding mode: 1 is
-/// towards zero, 2 is down, and 3 is up. In Instruction::modifier2, bit 0 means .ftz and bit 1
-/// means .sat.
+/// rounding to nearest even. Instruction::modifier contains the rounding mode: 1 is towards zero, 2
+/// is down, and 3 is up. In Instruction::modifier2, bit 0 means .ftz and bit 1 means .sat.
 Handler roundedHandler(std::string_view name, Type type);
 
 } // namespace fsdprt::emulate

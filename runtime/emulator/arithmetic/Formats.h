@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares conversions between float, double and the narrow formats. encode() rounds only once and
-// supports all rounding modes. The inline conversions round to the nearest even number, and
-// compilers can vectorise them.
+// supports all rounding modes. The inline conversions round to nearest even, and compilers can
+// vectorise them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Defines malloc(), calloc() and related functions, which the executable contains. These
-// definitions replace the functions of the C library for every caller, including operator new. They
-// count the call, and then call the function of the C library by its internal name. In a build with
-// a sanitizer, calls are counted by hooks of the sanitizer's allocator instead.
+// definitions replace the functions of the C library for every caller, including operator new. Each
+// of them counts the call, and then calls the function of the C library by its internal name. In a
+// build with a sanitizer, calls are counted by hooks of the sanitizer's allocator instead.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,9 +18,9 @@ namespace fsdprt {
 
 void countAllocations(bool on);
 uint64_t countedAllocations();
-/// Describe the first allocation that was counted. firstAllocationSize() returns its size in bytes.
-/// firstAllocationPlace() returns the address of the code after the call, which addr2line
-/// translates to a source location.
+/// These functions describe the first allocation that was counted. firstAllocationSize() returns
+/// its size in bytes. firstAllocationPlace() returns the address of the code after the call, which
+/// addr2line translates to a source location.
 size_t firstAllocationSize();
 const void *firstAllocationPlace();
 

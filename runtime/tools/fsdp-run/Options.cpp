@@ -222,7 +222,7 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_option("--launched-rank", options.launchedRank)
       ->group(""); // hidden: fsdp-run passes it to the process of a rank
   app.add_option("--launched-channel", options.launchedChannel)
-      ->group(""); // hidden: fsdp-run passes it, for the channel to itself
+      ->group(""); // hidden: fsdp-run passes the descriptor of a channel
   for (auto [name, text] : {std::pair("--launched-resume", &options.launchedResume),
                             std::pair("--launched-artifact", &options.launchedArtifact)})
     app.add_option(name, *text)->group(""); // hidden: for processes that restart

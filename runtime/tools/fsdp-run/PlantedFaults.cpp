@@ -65,7 +65,7 @@ void PlantedFaults::afterStep(const TrainingRun &run) {
          static_cast<Poke>(restore), static_cast<void *>(savedElement));
   if (fault == Options::Fault::allocate) {
     void *memory = std::malloc(24);
-    // The compiler must not remove the allocation, so make it believe that the memory is used.
+    // Mark the memory as used, so that the compiler does not remove the allocation.
     asm volatile("" : : "r"(memory) : "memory");
     std::free(memory);
   }

@@ -28,7 +28,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Collects data from the callbacks of a simulation, which is printed after the summary.
+/// Data that the callbacks of a simulation collect. It is printed after the summary.
 struct Found {
   std::vector<std::string> collectives;
   std::vector<std::pair<std::string, double>> busy;
