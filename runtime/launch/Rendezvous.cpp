@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements addresses and the rank's part of the rendezvous. A rank tries to connect until
-// its time limit, because rank 0 may start later. After the time limit, the rank reports the
-// problem of its last attempt. After a refusal by the host, the rank does not try again.
+// Implements addresses and the rank's part of the rendezvous. A rank tries to connect again and
+// again until its time limit, because rank 0 may start later than this rank. When the time limit
+// has passed, the rank reports why its last attempt failed. If the host refuses the rank, the rank
+// does not try again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +79,9 @@ static std::string readLine(const char *path) {
   return std::string(text, strcspn(text, "\n") * (size > 0));
 }
 
-/// Returns the boot id of the kernel and the network namespace. Processes that have the same boot
-/// id and namespace can share memory and abstract names.
+/// Returns a text that consists of the boot id of the kernel and the network namespace of this
+/// process. Two processes that have the same boot id and the same network namespace can share
+/// memory and can connect through abstract Unix sockets.
 std::string fsdprt::machineIdentity() {
   char network[64] = "";
   [[maybe_unused]] ssize_t size = readlink("/proc/self/ns/net", network, sizeof network - 1);
@@ -126,8 +128,9 @@ private:
 };
 } // namespace
 
-/// Returns true if both ends of a TCP connection are the same socket. This happens if no process
-/// listens at the port, and the kernel chooses the same port for the connecting socket.
+/// Returns true if a TCP connection connects a socket with itself. This can happen if no process
+/// listens at the port, and the kernel chooses this port as the local port of the connecting
+/// socket.
 static bool isToItself(int connection) {
   sockaddr_storage own = {}, peer = {};
   socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;
@@ -148,8 +151,9 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   Descriptor file(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   where = address.text;
   int error = 0, yes = 1;
-  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes,
-             sizeof yes); // Lets rank 0 of another run listen at the port.
+  // Connections in state TIME_WAIT then do not stop rank 0 of another run from listening at the
+  // port.
+  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (Network::get().connect(file.get(), address.address, address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {
@@ -192,7 +196,8 @@ std::optional<Frame> Attempt::askOn(int connection) {
   answered = false;
   problem = "a process listens there, but does not answer";
   FrameReader reader;
-  // Wait one second longer than the time limit, because the host's refusal lists the missing ranks.
+  // Wait up to one second longer than the time limit, so that the host's refusal, which lists the
+  // missing ranks, can still arrive.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
     Network::get().poll(&wanted, 1, 0.1);
@@ -284,7 +289,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // refusal, or data of another program
+  } catch (const Error &error) { // The process there has refused, or is another program.
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";
@@ -296,7 +301,7 @@ void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, dou
       RendezvousHost(place, seconds, /*asks=*/false).refuse(reason, /*told=*/{0});
     else
       Attempt(place, seconds).refuse(reason);
-  } catch (const Error &) { // ignored: the host cannot be reached
+  } catch (const Error &) { // The error is ignored, because the host cannot be reached.
   }
 }
 

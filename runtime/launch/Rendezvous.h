@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Connects processes that initially have only their rank and the host's address. Afterwards, each
-// rank has a channel to the host, as do the ranks that `fsdp-run --processes` starts.
+// Connects processes that initially know only their own rank and the address of the host.
+// Afterwards each rank has a channel to the host. Ranks that `fsdp-run --processes` starts have the
+// same kind of channel.
 //
 //     rank                                        host, on the machine of rank 0
 //     connect, until a process listens
@@ -16,8 +17,8 @@
 //     connect to that socket, send rank    -->    checks the user; this is the rank's channel
 //
 // The messages are frames (RendezvousFrame.h). Unix sockets have abstract names, so that no files
-// remain. If the rendezvous fails, the host sends the reason to all ranks. If a process of another
-// job connects, the host rejects the process, and the rendezvous continues.
+// remain. If the rendezvous fails, the host sends the reason to all ranks. If a process that
+// belongs to another job connects, the host rejects this process and continues the rendezvous.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,19 +60,22 @@ struct MeetingAddress {
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// Returns the address for place.meetingName or, if this name is empty, all addresses of the host
-  /// place.address. Throws Error if the host name does not exist. If the lookup fails for another
-  /// reason, sets `problem` and returns no address, because a later call may succeed.
+  /// Returns the address that place.meetingName names. If this name is empty, returns all addresses
+  /// of the machine place.address. Throws Error if the host name does not exist. If the lookup
+  /// fails for another reason, sets `problem` and returns no address. The caller may then try
+  /// again.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
-/// Connects to an address as the rank of `place`, and returns the message with which the listening
-/// process refuses the connection. Returns an empty text if that process is not fsdp-run.
+/// Connects to an address as the rank of `place`. Returns the message with which the process that
+/// listens there refuses the connection. Returns an empty text if that process does not refuse the
+/// connection, or is not fsdp-run.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
-/// Returns a text that identifies this machine. Processes that can share memory get equal texts.
+/// Returns a text that identifies this machine. Two processes that can share memory get the same
+/// text.
 std::string machineIdentity();
-/// Returns the host name, for messages.
+/// Returns the host name of this machine, for use in messages.
 std::string machineName();
 /// Returns the id of the process at the other end of a Unix socket, or nullopt if that process
 /// belongs to another user.
@@ -81,13 +85,14 @@ std::optional<int> processBehind(int file);
 /// missing after `seconds`, throws Error with the numbers of these ranks.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
-/// Reports to the other ranks that this rank has failed with `reason`. Tries for at most `seconds`.
+/// Reports to the other ranks that this rank has failed with `reason`. Tries to do so for at most
+/// `seconds`.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
 class RendezvousHost {
 public:
-  /// Listens at `place`, or throws Error. If another process listens there and `asks` is true,
-  /// calls askWhoListens(), so that the other process detects a second rank 0.
+  /// Listens at `place`, or throws Error. If another process already listens there and `asks` is
+  /// true, calls askWhoListens(). That process then notices that there is a second rank 0.
   RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
@@ -98,8 +103,8 @@ public:
   /// Connects all ranks and returns one Member per rank, in the order of ranks. On failure, calls
   /// refuse() and throws Error.
   std::vector<Member> gather();
-  /// Sends `reason` to the connected ranks and, if its status is FSDPRT_BAD_INPUT, to ranks that
-  /// connect within some seconds. `told` are the ranks that need no message.
+  /// Sends `reason` to the connected ranks. If the status of `reason` is FSDPRT_BAD_INPUT, also
+  /// sends it to ranks that connect within the next seconds. The ranks in `told` need no message.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
@@ -127,7 +132,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< last rejected process of another job, for messages
+  std::string turnedAway; ///< describes the last process of another job that was rejected
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

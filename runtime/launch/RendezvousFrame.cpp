@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A frame is sent as the bytes of the struct. The host refuses a process whose interface version
-// differs.
+// The bytes of the struct are sent unchanged as a frame. The host refuses a process that was built
+// with another version of the runtime's interface.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Frames have a fixed size and begin with a magic number. Data without the magic number is from
-// another program. A frame may come from any process that connects, so a reader accepts any bytes:
-// all texts of a complete frame are terminated.
+// another program. Any process may connect and send a frame, so a reader must be able to handle any
+// bytes: it terminates all texts of a complete frame.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace fsdprt {
 
-/// Message between a rank and the host before the rank has its channel.
+/// A message between a rank and the host, which is sent before the rank has its channel.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
   static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frame format.
@@ -27,9 +27,10 @@ struct Frame {
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
-  double secondsLeft = 0;                ///< time until the rank stops waiting
-  char machine[128] = {}, host[64] = {}; ///< results of machineIdentity() and machineName()
-  char job[160] = {}, session[64] = {};  ///< members of LaunchPlace
+  double secondsLeft = 0; ///< time until the rank stops waiting
+  /// results of machineIdentity() and machineName() on the sender
+  char machine[128] = {}, host[64] = {};
+  char job[160] = {}, session[64] = {}; ///< members of LaunchPlace
   char text[1024] = {};
 
   static Frame make(Kind kind);
@@ -44,7 +45,7 @@ struct Frame {
 class FrameReader {
 public:
   enum class State { partial, complete, foreign, end };
-  /// Reads the available bytes without waiting.
+  /// Reads the bytes that have arrived, without waiting for more.
   State read(int file);
   const Frame &get() const { return frame; }
   void clear() { got = 0; }
@@ -55,8 +56,8 @@ private:
   size_t got = 0;
 };
 
-/// Sends a frame without waiting, because all frames of a rendezvous fit in the buffer of a socket.
-/// Returns false on failure.
+/// Sends a frame without waiting: all frames that are sent during a rendezvous fit into the buffer
+/// of a socket. Returns false on failure.
 bool sendFrame(int file, const Frame &frame);
 
 } // namespace fsdprt

@@ -5,11 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Each thread repeats a loop for a fixed time and counts its bytes or multiply-adds.
-//  2. To measure bandwidth, the loop copies between two buffers that are larger than the caches of
-//     the thread. To measure multiply-adds, the loop computes twelve independent sums in the widest
-//     vector registers, because a processor with two units of four cycles latency needs at least
-//     eight sums. For bf16, the loop uses the tile registers of AMX if the processor and the
-//     operating system allow it, otherwise vdpbf16ps if the processor has it.
+//  2. To measure the bandwidth of memory, the loop copies between two buffers that are larger than
+//     the caches of the thread. To measure multiply-adds, the loop computes twelve independent sums
+//     in the widest vector registers. A processor that has two units, each with a latency of four
+//     cycles, needs at least eight independent sums to keep both units busy. For bf16, the loop
+//     uses the tile registers of AMX if the processor has them and the operating system allows
+//     their use. Otherwise it uses the instruction vdpbf16ps if the processor has it.
 //  3. The result is the highest rate of three rounds, because other processes only lower a rate.
 //
 //===----------------------------------------------------------------------===//
@@ -93,9 +94,10 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
   return uint64_t(sums) * steps * 32;
 }
 
-/// Adds to four tiles of sums, as kernels do. Each product adds 32 pairs to 16 x 16 sums.
+/// Adds products to four tiles of sums, as the generated kernels do. Each instruction adds the
+/// products of 32 pairs to each of 16 x 16 sums.
 FSDP_TARGET("amx-tile,amx-bf16") static uint64_t addTiles() {
-  // Palette 1; all tiles have 16 rows of 64 bytes.
+  // Select palette 1 of AMX, and configure all tiles with 16 rows of 64 bytes.
   alignas(64) uint8_t config[64] = {1};
   for (int tile = 0; tile < 8; ++tile) {
     config[16 + 2 * tile] = 64;
@@ -121,8 +123,9 @@ FSDP_TARGET("amx-tile,amx-bf16") static uint64_t addTiles() {
 
 //===- Measuring ----------------------------------------------------------===//
 
-/// Returns the highest rate of three rounds, summed over all threads. work(thread) returns the
-/// number of bytes or multiply-adds, and the rate is this number per nanosecond.
+/// Measures three rounds and returns the highest rate, which is a sum over all threads.
+/// work(thread) returns the number of bytes or multiply-adds of one call. The unit of the rate is
+/// this number per nanosecond.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;
