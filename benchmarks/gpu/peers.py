@@ -31,7 +31,8 @@ def block_mask(case, problem):
 
 
 def attend_functions(case, problem):
-    """Returns {name: function of q, k, v} for the libraries that compute the case. A function raises an error at its first call if it refuses the case."""
+    """Returns {name: function of q, k, v} for the libraries that compute the case. If a library refuses the case, its function raises an error at the
+    first call."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.attention.flex_attention import flex_attention
     functions = {}
@@ -50,7 +51,7 @@ def attend_functions(case, problem):
 
 
 def contenders(case, problem, direction):
-    """Returns {name: function that runs the case once}, and {name: reason} for the libraries that refuse the case."""
+    """Returns two dicts: {name: function that runs the case once}, and {name: reason} for the libraries that refuse the case."""
     q, k, v, do = tensors(case)
     ready, refusals = {}, {}
     for name, attend in attend_functions(case, problem).items():
@@ -63,13 +64,14 @@ def contenders(case, problem, direction):
                 o = attend(q, k, v)
                 torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
                 ready[name] = lambda o=o: torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
-        except Exception as error:  # exception types differ between libraries
+        except Exception as error:  # Different libraries raise exceptions of different types.
             refusals[name] = str(error).strip().splitlines()[0][:200]
     return ready, refusals
 
 
 def products(case):
-    """Returns {"cuBLAS": function that runs the product once} and {}, or {} and {"cuBLAS": reason} if cuBLAS refuses the product."""
+    """Returns {"cuBLAS": function that runs the product once} and an empty dict. If cuBLAS refuses the product, returns an empty dict and {"cuBLAS":
+    reason}."""
     draw = lambda rows, cols: torch.randn(rows, cols, device="cuda", dtype=TYPES[case["dtype"]])
     a = draw(case["k"], case["m"]).T if case["transposes"][0] == "t" else draw(case["m"], case["k"])
     b = draw(case["n"], case["k"]).T if case["transposes"][1] == "t" else draw(case["k"], case["n"])
@@ -83,7 +85,7 @@ def products(case):
 
 
 def product(n):
-    """Returns a function that multiplies two n x n matrices of bf16 by cuBLAS, and the FLOPs of this product."""
+    """Returns a function that multiplies two n x n matrices of bf16 with cuBLAS, and the FLOPs of this product."""
     a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
     return (lambda: torch.mm(a, b, out=out)), 2.0 * n**3
@@ -101,8 +103,8 @@ def milliseconds(body, repeats):
 
 
 def compare_times(bodies, rounds, seconds=0.02):
-    """Returns {name: milliseconds in each round}. In a round, each function has a warm-up call and some timed calls, so that changes of the clock rate
-    affect all functions."""
+    """Returns a dict that contains, for each name, the list of the milliseconds per call in each round. In each round, every function makes a warm-up
+    call and then some timed calls, so that changes of the GPU's clock rate affect all functions."""
     repeats = {}
     for name, body in bodies.items():
         body()

@@ -1,5 +1,5 @@
-"""Writes the results of training as JSON, and as Markdown for docs/benchmarks. Parts that this run does not measure keep their results of earlier runs on
-the same GPU."""
+"""Writes the results of training as JSON, and as Markdown for docs/benchmarks. A part that this run does not measure keeps the results of an earlier
+run on the same GPU."""
 import json
 
 import models
@@ -100,7 +100,7 @@ SECTIONS = {"training": training_section, "steps": steps_section, "shares": shar
 
 
 class Report:
-    """The files gpu_step.json and gpu_step.md in a folder, which are rewritten at the end of each part of run_all."""
+    """Writes the files gpu_step.json and gpu_step.md in a folder. Both files are rewritten at the end of each part of run_all."""
 
     def __init__(self, folder, device, date, software, command):
         self.folder, self.device = folder, device

@@ -1,4 +1,4 @@
-"""The parts of run_all, one method each. A part that cannot run prints the reason, and the other parts still run."""
+"""Runs the parts of run_all. Each part is a method. A part that cannot run prints the reason, and the other parts still run."""
 import datetime
 
 import kernels
@@ -29,7 +29,7 @@ def find_torch():
 
 
 def find_numpy():
-    """Returns None if numpy is installed, or else a description of the problem."""
+    """Returns None if numpy can be imported, and otherwise a description of the problem."""
     try:
         import numpy  # noqa: F401
     except ImportError as error:
@@ -38,7 +38,8 @@ def find_numpy():
 
 
 class Suite:
-    """The state that all parts share. `right` is true if all checks so far passed. `done` is the number of checks and measurements so far."""
+    """The state that all parts share. `right` is true if all checks so far passed. `done` is the number of checks and measurements that have been
+    made."""
 
     def __init__(self, arguments, description, chips, device, command):
         self.arguments, self.description, self.chips = arguments, description, chips
@@ -114,7 +115,7 @@ class Suite:
         self.count(len(rows), not any(each["clean"] is False for each in rows))
 
     def run_kernel_times(self):
-        """Times kernels beside other libraries. Runs after all other parts, because it uses PyTorch in this process."""
+        """Times the kernels of this project and of other libraries. Runs after all other parts, because it uses PyTorch in this process."""
         if self.has_torch and self.no_numpy:
             say(f"kernel-times: not run: {self.no_numpy}")
         elif self.has_torch:

@@ -4,14 +4,14 @@
     benchmarks/overlap/exposed.py [--tries=6] [options of fsdp-modelgen]    prints one line
     benchmarks/overlap/exposed.py --table=FILE.md [--date=DATE]            writes a table of both models below
 
- 1. Measure the compute time of a step: a run without a schedule, and without a limit on the bandwidth of links.
- 2. Choose a bandwidth at which a rank sends for PART of the compute time. Scale the rates of the device until the estimated compute time equals the
-    measured time.
- 3. Measure steps with that bandwidth, without and with a schedule. The step with the shortest waits counts, because other processes can only lengthen
-    waits. Repeat these steps until a try hides 80 % of the waits, and report the best try.
+ 1. Measure the compute time of a step. This run has no schedule, and the bandwidth of its links is not limited.
+ 2. Choose the bandwidth at which the communication of a rank takes PART of the compute time. Scale the rates of the device in the cluster file until
+    the compiler's estimate of the compute time equals the measured time.
+ 3. Measure steps with that bandwidth, first without a schedule and then with one. The step with the shortest waits is reported, because other
+    processes can only lengthen waits. Repeat all of the above until a try hides 80 % of the waits, and report the best try.
 
-Also prints a lower bound of the waits for all schedules that keep the order of compute and run each collective between its operands and its first use
-(lib/Analysis/Timeline.cpp).
+Also prints a lower bound of the waits. It holds for all schedules that keep the order of the compute commands and run each collective between the
+definition of its operands and the first use of its result (lib/Analysis/Timeline.cpp).
 """
 import argparse
 import json
@@ -22,7 +22,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from commands import explain, run, trace_steps
 
-PART = 0.3  # communication time divided by compute time
+PART = 0.3  # communication time of a step divided by its compute time
 BYTES = ["gpt2", "--layers=12", "--hidden=256", "--heads=4", "--vocab=256", "--seq=256", "--batch=2"]
 TABLE = [
     ("12 layers, 256 channels, bytes; 2 x 256 tokens", BYTES),
