@@ -1,4 +1,5 @@
-"""Trains a small transformer written in JAX on two ranks, and restores its tree of parameters.
+"""Trains a small transformer, which is written in JAX, on two ranks. Then restores the model's tree
+of parameters from the trained values.
 
     python examples/jax_train.py [--steps N] [--text FILE]
 
@@ -74,7 +75,8 @@ def main():
                 print(f"step {number:4}  loss {metrics.loss:.3f}")
         trained = run.state_dict()
 
-    # Restores the tree of parameters. The name of a trained value is the path of its leaf.
+    # Restores the tree of parameters. The name of a trained value is the path of its leaf in the
+    # tree.
     paths, tree = jax.tree_util.tree_flatten_with_path(params)
     names = [".".join(key.key for key in path) for path, _ in paths]
     params = jax.tree_util.tree_unflatten(tree, [jnp.asarray(trained[name]) for name in names])

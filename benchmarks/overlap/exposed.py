@@ -42,12 +42,12 @@ def measure(artifact, *options):
 
 
 def attempt(sent):
-    """Makes one try. Returns milliseconds per step: compute time, waits without a schedule, waits with a schedule, and the lower bound of the waits."""
+    """Makes one try. Makes one try. Returns four times in milliseconds per step: the compute time, the waits without a schedule, the waits with a
+    schedule, and the lower bound of the waits."""
     step, waited = measure("plain.fsdp")
     compute = (step - waited) / 1e3
     links = sent / (PART * compute)
-    # Initial rates of the device. The loop below scales them until the estimated compute time of a
-    # step equals the measured time.
+    # Initial rates of the device. The loop below scales these rates until the estimated compute time of a step equals the measured time.
     device = {"f32_multiply_adds_per_second": 1e11, "bf16_multiply_adds_per_second": 2e11, "bytes_per_second": 1.5e10, "launch_seconds": 1e-6}
     cluster = {"name": "here", "device": device, "links": [{"name": "slow", "bytes_per_second": links, "seconds": 1e-5}]}
     for correction in range(2):
@@ -64,7 +64,8 @@ def attempt(sent):
 
 
 def best_of(model, tries):
-    """Returns the result of the try in which the schedule hides the largest share of the waits. Works in a temporary folder."""
+    """Makes several tries. Returns the result of the try in which the schedule hides the largest share of the waits. All files are written to a
+    temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         run("fsdp-modelgen", *model, "-o", "gpt.mlir")

@@ -3,8 +3,8 @@
 
     benchmarks/rematerialisation/sweep.py [--out=docs/benchmarks] [options of fsdp-modelgen]
 
-Reads only plans, and runs no step. A plan states the estimated time of a step on CPU ranks and the size of the arena, so the numbers are equal on every
-machine. Writes a table and a plot (SVG). The default model is GPT-2 124M with 4 x 1024 tokens per rank on 4 ranks.
+Only reads the plans of the compiler. No step is run. A plan states the estimated time of a step on CPU ranks and the size of the arena. These numbers
+are therefore the same on every machine. Writes a table and a plot (SVG). The default model is GPT-2 124M with 4 x 1024 tokens per rank on 4 ranks.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ def explain(model, mesh, *options):
 
 
 def plot(points, none, full, path):
-    """Writes the plot. The x axis is memory and the y axis is time, both divided by their values without checkpointing."""
+    """Writes the plot. The x axis shows memory and the y axis shows time. Both are divided by the values without checkpointing."""
     left, top, width, height = 70, 20, 520, 300
     low, high = 0.3, 1.02
     most = max(time for _, time in points + [full]) / none[1] + 0.02

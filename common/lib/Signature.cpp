@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// libsodium signs and verifies. No ASN.1 parser is needed, because RFC 8410 allows one DER encoding
-// of an Ed25519 key: a fixed prefix (below in hexadecimal) and the 32 bytes of the key.
+// libsodium creates and verifies the signatures. No ASN.1 parser is needed, because RFC 8410 allows
+// only one DER encoding of an Ed25519 key: a fixed prefix, which is shown below in hexadecimal, and
+// the 32 bytes of the key.
 //
 //   -----BEGIN PRIVATE KEY-----   302e020100300506032b657004220420 and the seed
 //   -----BEGIN PUBLIC KEY-----    302a300506032b6570032100 and the point
@@ -25,12 +26,13 @@
 using namespace fsdpcommon;
 
 namespace {
-/// What a key file contains besides the key: PEM lines, and the DER prefix before the 32 bytes.
+/// The parts of a key file that surround the key: the first and the last line of the PEM file, and
+/// the DER prefix before the 32 bytes of the key.
 struct KeyForm {
   const char *begin, *end, *what, *command;
   std::vector<unsigned char> prefix;
 };
-/// The 32 bytes of a key. The destructor overwrites them.
+/// Contains the 32 bytes of a key. The destructor overwrites these bytes with zeros.
 struct Key {
   unsigned char bytes[32] = {};
   ~Key() { sodium_memzero(bytes, sizeof bytes); }
@@ -59,7 +61,7 @@ static const KeyForm &publicForm() {
   return form;
 }
 
-/// Reads a regular file of at most `most` bytes. Returns an error, or "" on success.
+/// Reads a regular file that has at most `most` bytes. Returns an error, or "" on success.
 static std::string readFile(const std::string &path, size_t most, std::string &content) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;

@@ -73,7 +73,8 @@ def _from_hugging_face(path: str, batch: int, sequence: int, attention: str, wei
 
 
 def causal_loss(model, tokens, targets):
-    """Returns the mean cross-entropy of each position's target. Targets of -100 do not count."""
+    """Returns the mean cross-entropy of each position's target. Positions whose target is -100 do
+    not count."""
     import torch
 
     logits = model(input_ids=tokens).logits
@@ -103,7 +104,8 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command. Returns 0 on success, 2 for bad usage or a model that cannot be exported.
+    """Runs a command. Returns the exit code: 0 on success, and 2 for bad usage or for a model that
+    cannot be exported.
 
     For the command ``ckpt``, returns the exit code of fsdp-ckpt.
     """

@@ -14,7 +14,8 @@ from . import native
 
 @dataclasses.dataclass(frozen=True)
 class StepInput:
-    """A batch input of a program. ``shape`` is its shape for one micro-batch of one rank."""
+    """A batch input of a program. ``shape`` is the shape of the input for one micro-batch of one
+    rank."""
 
     index: int
     name: str
@@ -39,7 +40,7 @@ class StepParameter:
 
 
 class Artifact:
-    """An open artifact. Opening it checks the whole file."""
+    """An open artifact. Opening an artifact checks the whole file."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
@@ -58,27 +59,29 @@ class Artifact:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks: the product of the mesh's axes."""
+        """Number of ranks, which is the product of the sizes of the mesh's axes."""
         return self._info.ranks
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of a rank's arena, which contains all memory that a step uses."""
+        """Size in bytes of the arena of one rank. The arena contains all memory that a step
+        uses."""
         return self._info.arena_bytes
 
     @property
     def tokens_per_step(self) -> int:
-        """Number of tokens of all ranks in one step, or 0 if the model has no input "tokens"."""
+        """Number of tokens that all ranks together process in one step. It is 0 if the model has no
+        input "tokens"."""
         return self._info.tokens_per_rank * self._info.ranks
 
     @property
     def lr(self) -> float:
-        """Learning rate of a step for which the caller sets no ``lr``."""
+        """Learning rate of a step if the caller has not set ``lr``."""
         return self._info.lr
 
     @property
     def target(self) -> str:
-        """CPU or GPU for which the kernels are compiled."""
+        """Name of the CPU or GPU for which the kernels are compiled."""
         return self._info.target.decode()
 
     def has_program(self, name: str) -> bool:

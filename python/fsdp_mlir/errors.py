@@ -14,13 +14,15 @@ class FsdpError(Exception):
 
 
 class ToolNotFoundError(FsdpError):
-    """A tool or the runtime library of fsdp-mlir was not found where ``tools`` searches."""
+    """Is raised if a tool or the runtime library of fsdp-mlir is in none of the places that
+    ``tools`` searches."""
 
 
 class ExportError(FsdpError):
-    """A module cannot be exported.
+    """Is raised if a module cannot be exported.
 
-    ``file`` and ``line`` are a location in the module's own source, or None if it is not known.
+    ``file`` and ``line`` are the location in the module's own source, or None if the location is
+    unknown.
     """
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None):
@@ -45,7 +47,8 @@ class Diagnostic:
 
 
 class CompileError(FsdpError):
-    """fsdp-compile refused a model or an option. ``diagnostics`` are the compiler's messages."""
+    """Is raised if fsdp-compile refuses a model or an option. ``diagnostics`` are the compiler's
+    messages."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
         self.diagnostics = tuple(diagnostics)
@@ -57,7 +60,8 @@ class CompileWarning(UserWarning):
 
 
 class RuntimeFailure(FsdpError):
-    """A run failed. ``status`` is the fsdprt_status, with which fsdp-run would exit."""
+    """A run failed. ``status`` is the value of fsdprt_status that describes the failure. fsdp-run
+    would exit with this value."""
 
     def __init__(self, message: str, status: int):
         self.status = status
@@ -65,23 +69,25 @@ class RuntimeFailure(FsdpError):
 
 
 class BadInputError(RuntimeFailure, ValueError):
-    """An argument, a batch or a file does not match the artifact."""
+    """Is raised if an argument, a batch or a file does not match the artifact."""
 
 
 class RankLostError(RuntimeFailure):
-    """A rank died, or ended before the run ended."""
+    """Is raised if a rank died, or if a rank ended before the end of the run."""
 
 
 class RankHungError(RuntimeFailure):
-    """A rank made no progress within the time limit."""
+    """Is raised if a rank made no progress within the time limit."""
 
 
 class NonFiniteError(RuntimeFailure):
-    """A loss or gradient norm is not finite. The step changed no parameter."""
+    """Is raised if the loss or the gradient norm of a step is not finite. The step changed no
+    parameter."""
 
 
 class LookupRangeError(RuntimeFailure):
-    """A checked lookup read an id outside its table. The step changed no parameter."""
+    """Is raised if a checked lookup read at an index that is outside its table. The step changed no
+    parameter."""
 
 
 _DIAGNOSTIC = re.compile(
@@ -90,7 +96,8 @@ _DIAGNOSTIC = re.compile(
 
 
 def parse_diagnostics(text: str) -> list[Diagnostic]:
-    """Returns the diagnostics in the stderr of a tool. Quoted lines of source code are skipped."""
+    """Returns the diagnostics that a tool printed to stderr. Lines that quote source code are
+    skipped."""
     found: list[Diagnostic] = []
     for line in text.splitlines():
         match = _DIAGNOSTIC.match(line)

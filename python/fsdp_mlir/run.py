@@ -27,33 +27,36 @@ _BLOCK = ctypes.c_float * native.BLOCK_SIZE
 
 
 class Run:
-    """A training run of an artifact's ranks, as a context manager.
+    """A training run of the ranks of an artifact. It is a context manager.
 
-    ``ranks``: the size of the mesh (default). Without a launcher, the ranks are threads of this
-    process. If torchrun, mpirun or srun started the process, it has one rank, and all processes
-    must call the methods of this class in one order.
+    ``ranks``: the number of ranks. The default is the size of the mesh, which is also the only
+    allowed number. If no launcher started the process, the ranks are threads of this process. If
+    torchrun, mpirun or srun started the process, this process contains one rank. All processes must
+    then call the methods of this class in the same order.
 
-    ``weights``: the initial values: a torch module, a mapping of names to arrays, or the path of a
-    .safetensors file or index. "model" means the values of the exported model, and is the default
-    if the model has values. None means the values in the artifact, or random values from ``seed``.
+    ``weights``: the initial values of the parameters. They are a torch module, a mapping of names
+    to arrays, or the path of a .safetensors file or index. "model" selects the values of the
+    exported model, and is the default if the model has values. None selects the values that the
+    artifact contains, or, if it contains none, random values from ``seed``.
 
-    ``resume``: a save, or a folder of saves, whose states the run loads; ``weights`` is then
-    ignored. A different mesh, sharding strategy or storage of states causes a warning.
+    ``resume``: a save, or a folder of saves. The run loads the states of the save. ``weights`` must
+    then be None or "model", and has no effect. A warning is issued if the save has a different
+    mesh, sharding strategy or storage of states.
 
-    ``on_nonfinite``: what ``step`` does if the loss or gradient norm is not finite, in which case
-    the parameters do not change. "raise" raises NonFiniteError, "skip" returns the metrics, and a
-    number N raises at the N-th such step in a row. Default: "raise", or 50 with a dynamic loss
-    scale.
+    ``on_nonfinite``: what ``step`` does if the loss or the gradient norm of a step is not finite.
+    Such a step does not change the parameters. "raise" raises NonFiniteError, and "skip" returns
+    the metrics. A number N raises NonFiniteError after N such steps in a row. The default is
+    "raise", or 50 if the model has a dynamic loss scale.
 
-    ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
-    RuntimeFailure unless its loss and norm equal theirs bit for bit. ``compare()`` compares all
-    values.
+    ``check_against_unsharded``: if true, an unsharded rank trains beside the sharded ranks. A step
+    raises RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit
+    for bit. The method ``compare()`` compares all values.
 
-    The other arguments are the options of fsdp-run: ``device`` (cpu or cuda), ``backend``,
+    The other arguments are those of the options of fsdp-run: ``device`` (cpu or cuda), ``backend``,
     ``threads_per_rank``, ``seed``, ``timeout_seconds`` (of the watchdog), ``offload_directory``,
     ``cuda_graph``, ``gemm``.
 
-    Raises BadInputError if an argument does not fit the artifact, before memory is allocated.
+    If an argument does not fit the artifact, raises BadInputError before memory is allocated.
     """
 
     def __init__(self, artifact: Artifact, ranks: int | None = None, weights: Any = None, *,
@@ -116,7 +119,8 @@ class Run:
             self._blocks[native.REFERENCE] = _BLOCK()
 
     def _agreement(self, resume) -> bytes | None:
-        """Returns what must be equal in all processes, as lines of name=value."""
+        """Returns the settings that must be equal in all processes, as lines of the form
+        name=value."""
         if not self._launch:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
@@ -156,7 +160,7 @@ class Run:
 
     @property
     def is_root(self) -> bool:
-        """True in the process of rank 0, which should print and write files."""
+        """True in the process of rank 0. Only this process should print text and write files."""
         return self._launch is None or self._launch.rank == 0
 
     def info(self) -> native.SessionInfo:
@@ -179,12 +183,12 @@ class Run:
 
         ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs,
         or a single array if there is one input. The leading dimension counts the examples of all
-        ranks of this process: rank 0's examples are first, and within a rank those of micro-batch 0
-        are first. A contiguous array that has the input's type is not copied.
+        ranks of this process. The examples of rank 0 are first. Among the examples of a rank, those
+        of micro-batch 0 are first. A contiguous array that has the input's type is not copied.
 
-        ``lr``: learning rate from this step on. By default a step has the rate of the previous
-        step. The first step then has the rate of the resumed save, or without a save the artifact's
-        rate.
+        ``lr``: learning rate of this step and of the following steps. Without ``lr``, a step uses
+        the learning rate of the previous step. If the first step has no ``lr``, it uses the rate of
+        the resumed save, or the rate of the artifact if no save was resumed.
 
         Raises BadInputError for a batch of another shape or type, or for ids out of range, without
         changing any state. Raises NonFiniteError as ``on_nonfinite`` requires. Raises

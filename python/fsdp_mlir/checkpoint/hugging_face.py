@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One .safetensors file, or an index of several .safetensors files, as Hugging Face writes them.
 
-https://huggingface.co/docs/safetensors describes the format: the size of the header in 8 bytes, a
-JSON header with dtype, shape and offsets of each tensor, and the values without gaps.
+The format is described at https://huggingface.co/docs/safetensors. A file contains the size of the
+header in 8 bytes, then a JSON header with the dtype, the shape and the offsets of each tensor, and
+then the values without gaps.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _MOST_HEADER = 100 << 20
 
 
 def _entry(path: pathlib.Path, name: str, found: object) -> tuple[Entry, int, int]:
-    """Returns the tensor that an item of the header describes, and its two byte offsets."""
+    """Returns the tensor that an item of the header describes, and the two byte offsets between
+    which its values are stored."""
     where = f"{path}: tensor '{name}'"
     if not isinstance(found, dict) or not {"dtype", "shape", "data_offsets"} <= set(found):
         raise CheckpointError(f"{where}: expected dtype, shape and data_offsets")
@@ -37,8 +39,8 @@ def _entry(path: pathlib.Path, name: str, found: object) -> tuple[Entry, int, in
 
 
 def read_header(path: pathlib.Path, data: np.ndarray):
-    """Returns ({name: (tensor, begin, end)}, metadata) of a file; begin and end are byte offsets in
-    the file. Raises CheckpointError."""
+    """Returns ({name: (tensor, begin, end)}, metadata) of a file. ``begin`` and ``end`` are byte
+    offsets in the file. Raises CheckpointError."""
     size = len(data)
     length = int.from_bytes(data[:8].tobytes(), "little")
     if size < 8 or length > min(size - 8, _MOST_HEADER):
@@ -83,7 +85,8 @@ class SafetensorsSource(Source):
 
 
 class IndexSource(Source):
-    """A checkpoint of model.safetensors.index.json and the .safetensors files beside it."""
+    """A checkpoint that consists of model.safetensors.index.json and the .safetensors files in the
+    same folder."""
 
     format = "safetensors with an index"
 
@@ -139,8 +142,8 @@ Pieces = Callable[[Entry], Iterable[np.ndarray]]
 
 def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
                metadata: dict[str, str]) -> None:
-    """Writes a .safetensors file. Tensors are sorted by decreasing element size, so that every
-    tensor is aligned."""
+    """Writes a .safetensors file. The tensors are sorted by decreasing size of their elements, so
+    that every tensor is aligned to its element size."""
     entries = sorted(entries, key=lambda entry: -ITEM_SIZES[entry.dtype])
     header: dict = {"__metadata__": metadata}
     offset = 0
@@ -163,7 +166,8 @@ def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
 
 
 def groups(entries: Iterable[Entry], most: int) -> list[list[Entry]]:
-    """Divides tensors into groups of at most ``most`` bytes. A larger tensor is its own group."""
+    """Divides tensors into groups of at most ``most`` bytes. A tensor of more than ``most`` bytes
+    forms a group of its own."""
     found: list[list[Entry]] = [[]]
     size = 0
     for entry in entries:
@@ -177,7 +181,7 @@ def groups(entries: Iterable[Entry], most: int) -> list[list[Entry]]:
 
 def write_sharded(folder: pathlib.Path, entries: Sequence[Entry], pieces: Pieces, most: int,
                   metadata: dict[str, str]) -> None:
-    """Writes model-00001-of-0000N.safetensors and the index into an empty folder."""
+    """Writes the files model-00001-of-0000N.safetensors and their index into an empty folder."""
     parts = groups(entries, most)
     places = {}
     for number, part in enumerate(parts, 1):

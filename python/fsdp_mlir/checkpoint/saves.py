@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads saves of fsdp-run and Run.save: joins the ranks' slices to parameters by name.
 
-docs/how-to/save-and-resume.md describes the files. For a parameter with an f32 master, the values
-of the master are read, as in fsdp-run --export.
+The format of the files is described in docs/how-to/save-and-resume.md. If a parameter has an f32
+master, the values of the master are read, as fsdp-run --export does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _STEP = re.compile(r"step-\d{8,}")
 
 
 def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
-    """Returns a save's folder, and the index's hash if the file ``latest`` names the save."""
+    """Returns the folder of a save. If the file ``latest`` names the save, also returns the hash of
+    the index, and otherwise None."""
     if (folder / "index.json").is_file():
         return folder, None
     words = read_bytes(folder / "latest").decode(errors="replace").split()
@@ -35,7 +36,8 @@ def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
 
 
 def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list[Any]:
-    """Returns the members ``kinds`` {name: type} of a JSON object. Raises CheckpointError."""
+    """Returns the values of those members of a JSON object that ``kinds`` {name: type} lists.
+    Raises CheckpointError."""
     values = []
     for name, kind in kinds.items():
         value = found.get(name) if isinstance(found, dict) else None
@@ -47,7 +49,7 @@ def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list
 
 
 class SaveSource(Source):
-    """A checkpoint that is a save, or the newest save in a folder of saves."""
+    """A checkpoint that is a save of fsdp-run, or the newest save in a folder of saves."""
 
     format = "save of fsdp-run"
 
@@ -66,7 +68,8 @@ class SaveSource(Source):
         self._states: dict[tuple[int, str], tuple[str, str, int, list[int]]] = {}
         for state in states:
             self._state(state, len(units))
-        # The key of each parameter's state, and the offset of its elements in the flat buffer.
+        # For each parameter: the key of its state in ``_states``, and the offset of its elements in
+        # the flat buffer.
         self._places: dict[str, tuple[tuple[int, str], int]] = {}
         for number, unit in enumerate(units):
             for param in unit["params"]:

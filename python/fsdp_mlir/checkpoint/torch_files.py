@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads and writes tensors in the zip format of torch.save, which DCP uses, without PyTorch.
 
-An archive contains data.pkl, which describes a tensor, and data/0, the bytes of its storage.
+An archive contains the file data.pkl, which describes a tensor, and the file data/0, which contains
+the bytes of the tensor's storage.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from . import pickles
 from .pickles import Name, Object
 from .tensors import ITEM_SIZES, CheckpointError, Entry, counts, cut
 
-# PyTorch's name of each element type, and the type's name in .safetensors files.
+# Maps PyTorch's name of an element type to the name in .safetensors files.
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
           "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0",
           "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
@@ -43,7 +44,8 @@ _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, NotImplemente
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file. ``bytes`` is its storage. ``offset`` and ``strides`` are in elements."""
+    """A tensor in a file. ``bytes`` are the bytes of its storage. ``offset`` and ``strides`` are in
+    elements."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -53,7 +55,8 @@ class Stored:
     crc: int
 
     def array(self) -> np.ndarray:
-        """Returns a view of the elements (at least one) as unsigned integers of equal size."""
+        """Returns a view of the elements as unsigned integers of the size of an element. The tensor
+        must have at least one element."""
         size = ITEM_SIZES[self.dtype]
         values = self.bytes[self.offset * size:]
         values = values[:len(values) // size * size].view(f"u{size}")
@@ -85,7 +88,8 @@ def _small(data: np.ndarray, archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def read(where: str, data: np.ndarray) -> Stored:
-    """Returns the tensor of the archive whose bytes are ``data``. Raises CheckpointError."""
+    """Reads the tensor of an archive. ``data`` are the bytes of the archive. Raises
+    CheckpointError."""
     try:
         with zipfile.ZipFile(_Window(data)) as archive:
             pickle = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
@@ -133,8 +137,8 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """A file object that appends to a file. Its offset 0 is the file's position when the object was
-    made."""
+    """A file object that appends to another file. Its offset 0 is the position that the other file
+    had when this object was made."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()
@@ -179,7 +183,7 @@ def _tensor(found: object, record) -> Stored:
 
 
 def check(where: str, stored: Stored) -> str | None:
-    """Returns None, or an error if the bytes of a tensor do not have the stored CRC-32."""
+    """Returns None if the bytes of a tensor have the stored CRC-32, and otherwise an error."""
     found = 0
     for piece in cut(stored.bytes):
         found = zlib.crc32(piece, found)
