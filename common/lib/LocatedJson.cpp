@@ -253,7 +253,7 @@ private:
   size_t offset = 0;         ///< number of bytes that have been read
   JsonValue root;
   std::vector<JsonValue *> stack;
-  ///< for each open value: names of the members that it already has
+  /// For each open value: names of the members that it already has.
   std::vector<std::set<std::string>> names;
 };
 

@@ -190,9 +190,10 @@ class Run:
         the learning rate of the previous step. If the first step has no ``lr``, it uses the rate of
         the resumed save, or the rate of the artifact if no save was resumed.
 
-        Raises BadInputError for a batch of another shape or type, or for ids out of range, without
-        changing any state. Raises NonFiniteError as ``on_nonfinite`` requires. Raises
-        RuntimeFailure instead of running the step if an earlier ``save(wait=False)`` has failed.
+        Raises BadInputError, without changing any state, if the batch has another shape or type or
+        contains an id that is out of range. Raises NonFiniteError as the argument ``on_nonfinite``
+        of Run requires. If an earlier ``save(wait=False)`` has failed, raises RuntimeFailure
+        instead of running the step.
         """
         session = self._open()
         self._poll_save()
@@ -210,7 +211,7 @@ class Run:
         return self._metrics(before)
 
     def evaluate(self, batch: Any) -> float:
-        """Returns the mean loss over ``batch`` in all ranks, without training and without dropout.
+        """Returns the mean loss over ``batch`` in all ranks. Neither trains nor applies dropout.
 
         Raises BadInputError if the artifact has no program 'eval'.
         """
@@ -288,7 +289,7 @@ class Run:
             bound.write(self._library, self._session, array)
 
     def _collect(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Gathers the batches of all processes, ordered by rank, in the process of rank 0."""
+        """Gathers the batches of all processes in the process of rank 0, ordered by rank."""
         whole = []
         for array in arrays:
             into = np.empty((self.processes, *array.shape), array.dtype)
@@ -314,10 +315,10 @@ class Run:
             raise error
 
     def compare(self) -> None:
-        """Compares every value of every rank with the unsharded rank's value, bit for bit.
+        """Compares every value of every rank with the value of the unsharded rank, bit for bit.
 
-        Raises RuntimeFailure at the first difference, and BadInputError if the run has no
-        ``check_against_unsharded``.
+        Raises RuntimeFailure at the first difference. Raises BadInputError if the run was created
+        without ``check_against_unsharded``.
         """
         if not self._checks:
             refuse("compare: the run was started without check_against_unsharded=True")
@@ -333,7 +334,9 @@ class Run:
     # --- Weights and states
 
     def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
-        """Returns a state of a parameter, or None. Role 0 means the master if there is one."""
+        """Returns one of the states of a parameter, or None if the parameter does not have this
+        state. Role 0 selects the f32 master if the parameter has one, and otherwise the parameter
+        itself."""
         dtype = ctypes.c_int32()
         for one in [native.ROLES.index("master"), role] if role == 0 else [role]:
             if self._library.session_get_state(self._open(), parameter.index, one,
@@ -345,27 +348,31 @@ class Run:
         return None
 
     def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yields the name and the current value of each parameter, gathered from its shards.
+        """Yields the name and the current value of each parameter. The value is gathered from the
+        shards of all ranks.
 
-        The value of a parameter with a master is the master's value. With several processes, all of
-        them must exhaust the iterator, and only the process of rank 0 gets the values.
+        If a parameter has an f32 master, its value is the value of the master. If the run has
+        several processes, each process must read the iterator to its end, but only the process of
+        rank 0 gets the values.
         """
         for parameter in self.artifact.parameters:
             yield parameter.name, self._read(parameter, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns all parameters by name, in the form of the framework that exported the model.
+        """Returns all parameters by name, in the form in which the framework that exported the
+        model stores its state.
 
-        For a model from PyTorch, returns a ``state_dict`` of the module with trained values, tied
-        weights and buffers, for ``module.load_state_dict``. Otherwise returns NumPy arrays, with
-        bf16 converted to f32.
+        If the model comes from PyTorch, the result is a ``state_dict`` of the module for
+        ``module.load_state_dict``. It contains the trained values, tied weights and buffers.
+        Otherwise the result contains NumPy arrays, in which bf16 is converted to f32.
         """
         values = {name: widened(value) for name, value in self.parameters()}
         model = getattr(self.artifact, "model", None)
         return model.to_state(values) if model is not None else values
 
     def optimizer_state(self) -> dict[str, dict[str, np.ndarray]]:
-        """Returns {name: {role: values}} with the optimizer states of each trained parameter.
+        """Returns {name: {role: values}}, which contains the optimizer states of each trained
+        parameter.
 
         The roles are first_moment and second_moment for AdamW, and momentum for SGD.
         """
@@ -378,11 +385,13 @@ class Run:
         return found
 
     def load_state_dict(self, values: Mapping[str, Any] | Any, strict: bool = True) -> None:
-        """Sets parameters in all ranks from arrays by name or from a torch module.
+        """Sets the parameters in all ranks. ``values`` contains arrays by name, or is a torch
+        module.
 
-        Several names of one parameter (tied weights) must have equal values. Buffers of a module
-        are ignored. Without ``strict``, parameters whose values are in the artifact may be missing.
-        Raises BadInputError before any parameter is set.
+        If a parameter has several names (tied weights), their values must be equal. The buffers of
+        a module are ignored. If ``strict`` is false, ``values`` may omit parameters whose values
+        the artifact contains. If a value is wrong, raises BadInputError before any parameter is
+        changed.
         """
         model = getattr(self.artifact, "model", None)
         arrays = checked_values(self.artifact, named_arrays(values), model, strict)
@@ -400,17 +409,20 @@ class Run:
             safetensors.write(path, values, {"format": "pt"})
 
     def save(self, folder: str | os.PathLike, keep: int = 0, *, wait: bool = True) -> pathlib.Path:
-        """Saves the complete state. A run that is resumed from it computes the same bits.
+        """Saves the complete state of the run. A run that is resumed from the save computes the
+        same results bit for bit.
 
-        Writes folder/step-NNNNNNNN, which is complete or does not exist. Keeps the newest ``keep``
-        saves, or all saves if ``keep`` is 0. Returns the path of the save. Raises BadInputError if
-        the folder has saves of another run.
+        Writes the folder step-NNNNNNNN in ``folder``. At any time, this folder is either complete
+        or absent. If ``keep`` is above 0, only the newest ``keep`` saves are kept. If it is 0, all
+        saves are kept. Returns the path of the save. Raises BadInputError if the folder contains
+        saves of another run.
 
-        With ``wait=False``, returns when the states are copied. A thread then writes the copy while
-        steps run. This needs an artifact that was compiled with async_save=True. If the thread
-        fails, the next ``step``, ``save`` or ``wait_for_saves`` raises RuntimeFailure, and earlier
-        saves remain. ``save`` and ``close`` first wait for a save that is being written. All
-        processes of a run must call ``save``, ``step`` and ``wait_for_saves`` in one order.
+        With ``wait=False``, the method returns as soon as the states are copied. A thread then
+        writes the copy to disk while further steps run. ``wait=False`` requires an artifact that
+        was compiled with async_save=True. If the thread fails, the next call of ``step``, ``save``
+        or ``wait_for_saves`` raises RuntimeFailure. Earlier saves remain. While a save is being
+        written, ``save`` and ``close`` first wait for the end of this save. All processes of a run
+        must call ``save``, ``step`` and ``wait_for_saves`` in the same order.
         """
         if not wait and not self.artifact._info.snapshot_bytes:
             refuse(f"wait=False: {self.artifact.path} has no memory for a copy of the state; "
@@ -434,7 +446,7 @@ class Run:
         return pathlib.Path(folder) / f"step-{self.steps:08d}"
 
     def wait_for_saves(self) -> None:
-        """Waits for the end of the last ``save(wait=False)``.
+        """Waits until the last ``save(wait=False)`` has ended.
 
         Raises RuntimeFailure if that save has failed.
         """
@@ -454,9 +466,9 @@ class Run:
     # --- The end
 
     def close(self) -> None:
-        """Waits for a save that is being written, ends the run and frees the run's memory.
+        """Waits for a save that is being written, ends the run, and frees the memory of the run.
 
-        The context manager calls this method.
+        The context manager calls this method when the ``with`` statement ends.
         """
         if self._session is not None:
             try:
@@ -502,5 +514,6 @@ class Run:
         if getattr(self, "_session", None) is not None:
             try:
                 self._end(None)
-            except Exception:  # at exit, the interpreter may already have freed what this needs
+            # When the interpreter exits, it may already have freed objects that this method needs.
+            except Exception:
                 pass

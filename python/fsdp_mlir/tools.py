@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Finds the command-line tools and the runtime library, libfsdprt.so.
 
-The functions search in this order:
+The functions search these places in this order:
 
 1. ``FSDP_MLIR_HOME``: an installation, or a build folder (its ``bin/`` and ``lib/``);
 2. the package itself (``fsdp_mlir/native``), in a wheel that has the tools;
-3. ``PATH`` for tools. For the library, ``lib`` beside a ``bin`` of ``PATH`` that has the tools.
+3. ``PATH`` for tools. The library is searched in the folder ``lib`` beside a ``bin`` of ``PATH``
+   that contains the tools.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ADVICE = ("set FSDP_MLIR_HOME to an installation or a build folder of fsdp-mlir
 
 
 def homes() -> list[pathlib.Path]:
-    """Returns the folders that may contain ``bin`` and ``lib``, in the order of the search."""
+    """Returns the folders in which ``bin`` and ``lib`` are searched, in the order of the search."""
     found = []
     if home := os.environ.get("FSDP_MLIR_HOME"):
         found.append(pathlib.Path(home))
@@ -37,7 +38,7 @@ def homes() -> list[pathlib.Path]:
 def find_tool(name: str) -> str:
     """Returns the path of a tool such as ``fsdp-compile``.
 
-    Raises ToolNotFoundError if no searched folder has the tool.
+    Raises ToolNotFoundError if none of the searched folders contains the tool.
     """
     for home in homes():
         path = home / "bin" / name
@@ -47,7 +48,8 @@ def find_tool(name: str) -> str:
 
 
 def find_library() -> str:
-    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if the file is not found."""
+    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if no searched folder contains
+    this file."""
     for home in homes():
         path = home / "lib" / "libfsdprt.so"
         if path.is_file():

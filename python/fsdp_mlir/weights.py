@@ -17,7 +17,7 @@ from .native import refuse
 
 
 def named_arrays(values: Any) -> dict[str, np.ndarray]:
-    """Returns the arrays of a mapping, a torch module or a file, by name."""
+    """Returns arrays by name. ``values`` is a mapping, a torch module, or the path of a file."""
     if isinstance(values, (str, os.PathLike)):
         return safetensors.read(values)
     if hasattr(values, "state_dict") and callable(values.state_dict):
@@ -29,9 +29,10 @@ def named_arrays(values: Any) -> dict[str, np.ndarray]:
 
 
 def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
-    """Returns the arrays that ``weights`` selects. None means the artifact's or random values.
+    """Returns the arrays that ``weights`` selects, or None. None means that the values of the
+    artifact are used, or random values if the artifact contains none.
 
-    ``weights`` is the argument of Run. Raises BadInputError.
+    ``weights`` is the argument ``weights`` of Run. Raises BadInputError.
     """
     model: Model | None = getattr(artifact, "model", None)
     if weights is None or isinstance(weights, str) and weights == "model":
@@ -45,8 +46,9 @@ def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | 
 
 def checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
                     strict: bool) -> dict[str, np.ndarray]:
-    """Returns the array of each parameter. Raises BadInputError if an array has no parameter or
-    does not fit it, or if a parameter that needs an array has none."""
+    """Checks arrays, and returns the array of each parameter by the parameter's name. Raises
+    BadInputError if no parameter has the name of an array, if an array does not fit its parameter,
+    or if an array is missing for a parameter that needs one."""
     aliases = model.aliases if model is not None else {}
     buffers = model.buffers if model is not None else frozenset()
     known = {parameter.name: parameter for parameter in artifact.parameters}
@@ -85,7 +87,8 @@ def _nearest(name: str, known: Mapping[str, Any]) -> str:
 
 
 def dtype_number(array: np.ndarray) -> int:
-    """Returns the fsdprt_dtype of an array's element type. Raises BadInputError."""
+    """Returns the fsdprt_dtype that corresponds to the element type of an array. Raises
+    BadInputError."""
     if isinstance(array, Bf16):
         return native.BF16
     for number in range(len(native.DTYPES)):

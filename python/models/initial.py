@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Computes weights and batches by rules that need only NumPy and do not depend on its version.
 
-The name of a tensor seeds its random numbers. With standard normal numbers n, its values are 0.05
-n, or 1 + 0.05 n for the scale of a norm layer. ``numpy.random.RandomState`` draws the same numbers
-in each version of NumPy.
+The random numbers of a tensor are drawn with a seed that is computed from the tensor's name. If n
+are standard normal numbers, the values are 0.05 n. For the scale of a norm layer, they are 1 + 0.05
+n. ``numpy.random.RandomState`` is used because it draws the same numbers in every version of NumPy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SCALES = ("weight", "scale")
 
 
 def value(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Returns the f32 values of the parameter ``name``."""
+    """Returns the values of the parameter ``name`` in f32."""
     random = np.random.RandomState(zlib.crc32(name.encode()))
     values = 0.05 * random.standard_normal(shape)
     is_scale = len(shape) == 1 and name.rpartition(".")[2] in _SCALES
@@ -25,7 +25,7 @@ def value(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def set_weights(module) -> None:
-    """Sets the parameters of a PyTorch module to these values."""
+    """Sets the parameters of a PyTorch module to the values of this file."""
     import torch
 
     with torch.no_grad():
@@ -34,21 +34,24 @@ def set_weights(module) -> None:
 
 
 def draw(shape: tuple[int, ...], dtype, limit: int, random) -> np.ndarray:
-    """Returns ids in [0, limit) for an integer dtype, and normally distributed floats otherwise."""
+    """Returns random ids in [0, limit) if the dtype is an integer type, and otherwise normally
+    distributed floats."""
     if np.dtype(dtype).kind in "iu":
         return random.randint(0, limit, shape).astype(dtype)
     return random.standard_normal(shape).astype(dtype)
 
 
 def limits_of(examples: list[np.ndarray]) -> list[int]:
-    """Returns 1 + the largest id of each example of integers, and 0 for each example of floats."""
+    """Returns, for each example, its largest id plus 1 if the example contains integers, and 0 if
+    it contains floats."""
     return [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
 
 
 def draw_batches(inputs: list, limits: list[int], ranks: int, steps: int) -> list[list[np.ndarray]]:
-    """Returns a batch of all ranks for each step.
+    """Returns, for each step, a batch that contains the examples of all ranks.
 
-    ``inputs`` have the shapes and types of the batch of one rank. Ids are drawn below ``limits``.
+    ``inputs`` contains arrays with the shapes and types of the batch of one rank. Each id is drawn
+    below the limit of its input in ``limits``.
     """
     random = np.random.RandomState(1)
     return [[draw((ranks * a.shape[0], *a.shape[1:]), a.dtype, limit, random)

@@ -1,4 +1,5 @@
-"""Shared fixtures: a small model of fsdp-modelgen, compiled for one and two ranks."""
+"""Shared fixtures: a small model that fsdp-modelgen generates, compiled for one rank and for two
+ranks."""
 
 import subprocess
 
@@ -45,8 +46,8 @@ def single(model):
 
 @pytest.fixture
 def batches():
-    """Returns a function that returns batches of tokens and targets for a number of ranks. All
-    calls return equal batches."""
+    """Returns a function. For a number of ranks, the function returns batches of tokens and
+    targets. Calls with the same arguments return equal batches."""
 
     def make(ranks, steps=4):
         random = np.random.default_rng(7)

@@ -28,7 +28,7 @@ def content(path):
 
 
 def run(capsys, *arguments):
-    """Returns the exit code and the output of fsdp-ckpt."""
+    """Runs fsdp-ckpt. Returns the exit code and the output."""
     try:
         code = checkpoint.main([str(a) for a in arguments])
     except SystemExit as error:
@@ -84,7 +84,9 @@ def test_module_has_the_command(single):
 
 
 def test_paths_and_usage(tmp_path, single, capsys):
-    assert run(capsys, "inspect", tmp_path)[0] == 0  # the folder contains one checkpoint
+    # The folder contains one checkpoint, so its path may be given instead of that of the
+    # checkpoint.
+    assert run(capsys, "inspect", tmp_path)[0] == 0
     for arguments in (["inspect", tmp_path / "none"], ["convert", single, single], [],
                       ["convert", single, tmp_path / "x", "--max-shard-bytes=0"],
                       ["convert", single, tmp_path / "x", "--to=npz"]):
@@ -207,8 +209,8 @@ def test_a_file_that_is_too_short_or_too_long(single, capsys):
 
 
 def test_damage_is_never_a_traceback(tmp_path, single, capsys):
-    """Flips, cuts and swaps bytes of files. Reading must raise an error that names the path, or
-    return the same content."""
+    """Flips, cuts and swaps bytes of the files of a checkpoint. Reading the changed files must
+    raise an error that names the path, or return the same content."""
     r = random.Random(5)
     checkpoint.convert(single, tmp_path / "sharded", max_shard_bytes=200)
     checkpoint.convert(single, tmp_path / "dcp", to="dcp", max_shard_bytes=200)
@@ -270,7 +272,8 @@ def test_no_code_of_metadata_is_run(tmp_path, capsys, protocol):
 
 
 def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
-    """The file data.pkl inside a .distcp file is read as data as well."""
+    """The file data.pkl inside a .distcp file is also read as data, and no code in it is
+    executed."""
     checkpoint.convert(single, tmp_path / "dcp", to="dcp")
     mark = tmp_path / "ran"
     evil = pickle.dumps(Evil(os.system, (f"touch {mark}",)), 2)
@@ -283,7 +286,8 @@ def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
     assert len(bad) < len(data)
     source = checkpoint.open_checkpoint(tmp_path / "dcp")
     (_, begin, length) = source._storage["layer.0.weight", (0, 0)]
-    assert len(bad) <= length  # pads in front, because a zip archive is located from its end
+    # The padding is added in front, because the reader locates a zip archive from its end.
+    assert len(bad) <= length
     path.write_bytes(data[:begin] + b"\0" * (length - len(bad)) + bad + data[begin + length:])
     code, text = run(capsys, "verify", tmp_path / "dcp")
     assert code == 1 and "tensor 'layer.0.weight'" in text, text
@@ -299,7 +303,7 @@ def test_a_file_outside_of_the_folder_is_refused(tmp_path, single, capsys):
 
 
 def bomb(levels):
-    """Returns a pickle of ``levels`` nested pairs, each of which contains the inner pair twice."""
+    """Returns a pickle of ``levels`` nested pairs. Each pair contains the next inner pair twice."""
     return b"\x80\x04)" + b"".join(
         b"q" + bytes([0]) + b"h\x00\x86" for _ in range(levels)) + b"X\x01\0\0\0x\x93."
 
@@ -388,7 +392,7 @@ def test_a_damaged_save_is_refused(saved, tmp_path, capsys):
 
 
 def test_memory_is_that_of_pieces(tmp_path):
-    """Converting a tensor of 256 MiB to another type allocates less than 150 MiB."""
+    """Checks that converting a tensor of 256 MiB to another type allocates less than 150 MiB."""
     path = tmp_path / "big.safetensors"
     size = 64 << 20
     header = json.dumps({"x": {"dtype": "F32", "shape": [size], "data_offsets": [0, 4 * size]}})

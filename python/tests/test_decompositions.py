@@ -24,7 +24,7 @@ def ids(limit, *shape, seed=0):
 
 
 def distinct(limit, *shape):
-    """Returns ids in [0, limit), all different along the last dim."""
+    """Returns ids in [0, limit) that are all different along the last dim."""
     rows = torch.stack([torch.randperm(limit, generator=torch.Generator().manual_seed(r))
                         for r in range(int(torch.tensor(shape[:-1]).prod()))])
     return rows[:, :shape[-1]].reshape(shape)
@@ -36,7 +36,8 @@ BIAS = torch.where(MASK, 0.0, -1e9).double()
 HEADS = (floats(2, 4, 5, 3), floats(2, 4, 7, 3, seed=1), floats(2, 4, 7, 6, seed=2))
 GROUPS = (floats(2, 4, 5, 3), floats(2, 2, 7, 3, seed=1), floats(2, 2, 7, 6, seed=2))
 IMAGE, KERNEL = floats(2, 4, 9, 7), floats(6, 2, 3, 2, seed=1)
-# Positional and keyword arguments for each overload. The cases cover each order of dims, first and last positions, equal elements and odd extents.
+# Positional and keyword arguments of the test cases for each overload. The cases cover each order of dims, first and
+# last positions, equal elements and odd extents.
 CASES = {
     "squeeze.dims": [((floats(1, 3, 1, 2), [0, 2]), {}), ((floats(1, 3, 1, 2), [-2, 1]), {}),
                      ((floats(1, 1), [0, 1]), {})],

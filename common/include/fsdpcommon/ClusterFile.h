@@ -38,8 +38,8 @@ struct RoundSize {
 
 /// Cost of an all-reduce by a switch that sums the ranks' values and sends the sum to all ranks.
 struct SwitchReduce {
-  ///< Smallest number of ranks with which an all-reduce uses the switch. 0 means that there is no
-  ///< switch.
+  /// Smallest number of ranks with which an all-reduce uses the switch. 0 means that there is no
+  /// switch.
   uint64_t leastRanks = 0;
   /// Fixed time of an all-reduce, bandwidth (bytes are counted as for a ring), and time of each
   /// round.
@@ -78,7 +78,7 @@ struct Cluster {
   /// one NVMe drive.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
-  ///< For each protocol: seconds of a collective before its first step.
+  /// For each protocol: seconds of a collective before its first step.
   std::map<std::string, double> protocols;
   std::vector<ClusterLink> links;
 

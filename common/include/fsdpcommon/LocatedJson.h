@@ -23,9 +23,8 @@ namespace fsdpcommon {
 
 struct JsonMember;
 
-/// A value of a JSON file, and the line and the column of its first character. Both line and column
-/// are counted from
-/// 1. The column is counted in bytes.
+/// A value of a JSON file, and the line and the column of its first character. The
+/// line and the column are counted from 1. The column is a number of bytes.
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;

@@ -6,7 +6,7 @@
 //
 // A kernel function for a CPU does not check its bindings. The manifest must therefore launch the
 // function only with the extent and with buffer sizes for which the function was compiled. For each
-// function k, the image has a data symbol "k.launch" , which consists of 64-bit words: first the
+// function k, the image has a data symbol "k.launch", which consists of 64-bit words: first the
 // number of records, then the records. Each record is
 //
 //     extent, tile, shared bytes, worker bytes, number n of bindings, n least bytes of bindings

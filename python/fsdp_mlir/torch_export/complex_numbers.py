@@ -12,9 +12,9 @@ products                        a c - b d and a d + b c
 view_as_real(z)                 both parts side by side
 ==============================  =====================================================
 
-The parts are the real and the imaginary tensor. Each has the shape of the complex tensor, so
-indices of dims do not change. Rotary embeddings become products with sine and cosine. An op that is
-not in the table is an error.
+The two parts of a complex tensor are its real and its imaginary tensor. Each part has the shape of the
+complex tensor, so the numbers of dims do not change. In this way, rotary embeddings become products
+with sine and cosine. An op that the table does not contain is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from .source import place
 aten = torch.ops.aten
 _REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
          torch.complex128: torch.float64}
-# Ops that are applied to each part separately. Their real tensor operands are indices.
+# Ops that are applied separately to the real and to the imaginary part. If such an op has real tensors
+# as operands, these are indices.
 _OF_EACH_PART = {
     aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
     aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default,
@@ -56,12 +57,12 @@ def _values(node) -> list:
 
 
 def is_complex(node) -> bool:
-    """Returns whether a node of a graph has complex values."""
+    """Returns true if a node of a graph has complex values."""
     return any(value.is_complex() for value in _values(node))
 
 
 class _Rewriter:
-    """Creates the two parts of each complex node, in the order of the graph."""
+    """Creates the real and the imaginary part of each complex node, in the order of the graph."""
 
     def __init__(self, program):
         self.program, self.module = program, program.graph_module
@@ -73,7 +74,7 @@ class _Rewriter:
         return insert(self.node, target, *arguments, **keywords)
 
     def full(self, number: float):
-        """Returns a part of the current node in which all elements are ``number``."""
+        """Returns a part of the current node whose elements are all ``number``."""
         value = _values(self.node)[0]
         dtype = _REAL[value.dtype]
         with self.graph.inserting_before(self.node):
@@ -84,7 +85,7 @@ class _Rewriter:
         return made
 
     def pair(self, x):
-        """Returns (real, imaginary) of an operand, with None for a part that is zero."""
+        """Returns the pair (real, imaginary) of an operand. A part that is zero is None."""
         if isinstance(x, torch.fx.Node):
             return self.parts.get(x, (x, None))
         return (x.real or None, x.imag or None) if isinstance(x, complex) else (x, None)
@@ -103,7 +104,7 @@ class _Rewriter:
         return self.call(op, a, b)
 
     def multiply(self, op, a, b):
-        """Returns the product of two pairs, in which None is a part that is zero."""
+        """Returns the product of two pairs. A part that is zero is None."""
         times = lambda x, y: None if x is None or y is None else self.call(op, x, y)
         return (self.add(aten.sub.Tensor, times(a[0], b[0]), times(a[1], b[1])),
                 self.add(aten.add.Tensor, times(a[0], b[1]), times(a[1], b[0])))
@@ -124,14 +125,16 @@ class _Rewriter:
         return tuple(self.call(aten.div.Tensor, x, square) for x in product)
 
     def wave(self, size, angle):
-        """Returns the parts of ``size`` e^(i ``angle``). If ``size`` is None, it is 1."""
+        """Returns the real and the imaginary part of ``size`` e^(i ``angle``). If ``size`` is None, it
+        counts as 1."""
         cosine, sine = self.call(aten.cos.default, angle), self.call(aten.sin.default, angle)
         if size is None:
             return cosine, sine
         return tuple(self.call(aten.mul.Tensor, size, x) for x in (cosine, sine))
 
     def absolute(self, pair):
-        """Returns the absolute value of a pair. As in torch, its derivative at zero is zero."""
+        """Returns the absolute value of a pair. The derivative of the absolute value at zero is zero,
+        as in torch."""
         square = self.square(pair)
         is_zero = self.call(aten.eq.Scalar, square, 0.0)
         one = self.call(aten.full_like.default, square, 1.0, pin_memory=False)
@@ -139,7 +142,8 @@ class _Rewriter:
         return self.call(aten.where.self, is_zero, square, root)
 
     def constant(self):
-        """Returns the parts of the current node, which is a complex constant or buffer."""
+        """Returns the two parts of the current node, which is a complex constant or a complex
+        buffer."""
         signature, name = self.program.graph_signature, self.node.name
         path = (signature.inputs_to_lifted_tensor_constants.get(name) or
                 signature.inputs_to_buffers.get(name))
@@ -154,7 +158,8 @@ class _Rewriter:
             self.module.register_buffer(f"_{part}_{name}", values.contiguous().clone())
             with self.graph.inserting_before(first):
                 constant = self.graph.get_attr(f"_{part}_{name}")
-                # FxImporter accepts a get_attr only with one user, which is the clone.
+                # FxImporter accepts a get_attr node only if it has a single user. The clone is this
+                # user.
                 clone = self.graph.call_function(aten.clone.default, (constant,))
             made = self.node.meta["val"]
             constant.meta = {"val": made.new_empty(made.shape, dtype=_REAL[made.dtype])}
@@ -171,18 +176,19 @@ class _Rewriter:
         return tuple(found)
 
     def mixed(self, operands: list, make):
-        """Returns the parts of an op like cat, some of whose operands may be real."""
+        """Returns the two parts of an op such as cat, some of whose operands may be real."""
         pairs = [self.pair(x) for x in operands]
         zero = lambda like: self.call(aten.full_like.default, like, 0.0, pin_memory=False)
         return tuple(make([zero(p[0]) if p[i] is None else p[i] for p in pairs]) for i in (0, 1))
 
     def filled(self):
-        """Returns the parts of the current node, an op that fills a tensor with one number."""
+        """Returns the two parts of the current node, which is an op that fills a tensor with one
+        number."""
         value = complex(self.node.args[_FILLED[self.node.target]])
         return (value.real or None, value.imag or None)
 
     def convert(self):
-        """Returns the parts of the current node, a conversion to another complex type."""
+        """Returns the two parts of the current node, which is a conversion to another complex type."""
         dtype = _REAL[self.node.kwargs.get("dtype") or self.node.meta["val"].dtype]
         keywords = {**self.node.kwargs, "dtype": dtype}
         real, imaginary = self.pair(self.node.args[0])
@@ -190,7 +196,7 @@ class _Rewriter:
                      for x in (real, imaginary))
 
     def make(self):
-        """Returns the parts of the current node, which is complex."""
+        """Returns the two parts of the current node, which has complex values."""
         node, target = self.node, self.node.target
         if node.op == "placeholder":
             return self.constant()
@@ -225,7 +231,8 @@ class _Rewriter:
         raise self.refuse()
 
     def complete(self, found):
-        """Returns the parts ``found`` as nodes with the shape and precision of the current node."""
+        """Returns the two parts ``found`` as nodes that have the shape and the precision of the
+        current node."""
         wanted = [(v.shape, _REAL[v.dtype]) for v in _values(self.node)]
         made = []
         for part in found:
@@ -242,8 +249,8 @@ class _Rewriter:
         return tuple(made)
 
     def read(self):
-        """Returns the replacement of the current node, which has complex operands and a real
-        result."""
+        """Returns the node that replaces the current node. The current node has complex operands and a
+        real result."""
         node, source = self.node, self.node.args[0]
         pair = self.parts.get(source) if isinstance(source, torch.fx.Node) else None
         if pair is None:
@@ -272,8 +279,8 @@ class _Rewriter:
 
 
 def to_pairs(program) -> int:
-    """Replaces the complex nodes of a program. Returns the number of complex nodes. Raises
-    ExportError."""
+    """Replaces the complex nodes of an exported program by pairs of real nodes. Returns the number of
+    complex nodes that were replaced. Raises ExportError."""
     rewriter = _Rewriter(program)
     rewriter.run()
     rewriter.graph.lint()

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops that must not get lost on the way to MLIR: those that stop gradients, and dropout.
 
-torch-mlir drops ``detach``, and its ``dropout`` draws from a global seed. In torch's graph, the
-exporter replaces both by marker ops of this package. In MLIR, it replaces the marker ops by calls
-of functions without a body, which the compiler's stage Import replaces by ops:
+torch-mlir removes ``detach``, and lowers ``dropout`` to random numbers that depend only on a global
+seed. Therefore the exporter replaces both ops in torch's graph by marker ops of this package. In
+MLIR, it replaces each marker op by a call of a function without a body. The compiler's stage Import
+replaces these calls by ops:
 
 =================================  =====================================================
 torch                              MLIR
@@ -57,7 +58,8 @@ def _is_float(node) -> bool:
 
 
 def _insert_stop(graph, node) -> None:
-    """Inserts a stop marker after ``node``. All users of ``node`` then use the marker."""
+    """Inserts a stop marker after ``node``, and makes all users of ``node`` use the marker instead.
+    All users of ``node`` then use the marker."""
     with graph.inserting_after(node):
         marker = graph.call_function(STOP, (node,))
     marker.meta = dict(node.meta)
@@ -65,10 +67,10 @@ def _insert_stop(graph, node) -> None:
 
 
 def mark_stops(program, trained: set[str]) -> int:
-    """Marks each value at which a gradient of the parameters ``trained`` stops.
+    """Marks each value at which the gradient of the parameters ``trained`` stops.
 
-    ``trained`` are names of placeholders. A region of ``torch.no_grad`` is inlined, and all its
-    floats are marked. Returns the number of markers.
+    ``trained`` contains names of placeholders. A region of ``torch.no_grad`` is inlined, and all
+    its float results are marked. Returns the number of markers that were inserted.
 
     Raises ExportError if a region of ``torch.no_grad`` enables gradients again.
     """
@@ -88,7 +90,7 @@ def mark_stops(program, trained: set[str]) -> int:
         if node.target in _DETACHES and _is_float(node):
             _insert_stop(graph, node)
             count += 1
-            continue  # ``depends`` must not contain this node
+            continue  # the gradient stops at this node, so ``depends`` must not contain it
         value = node.meta.get("val")
         values = value if isinstance(value, (tuple, list)) else [value]
         if node.op == "output" or any(map(_has_gradient, values)):
@@ -99,7 +101,8 @@ def mark_stops(program, trained: set[str]) -> int:
 
 
 def _inline_region(module, graph, node, depends) -> int:
-    """Inlines a ``torch.set_grad_enabled`` region. Marks its floats if it disables gradients."""
+    """Inlines a region of ``torch.set_grad_enabled``. If the region disables gradients, its float
+    results are marked."""
     enabled, region = node.args[0], getattr(module, node.args[1].target)
     arguments = iter(node.args[2:])
     copies: dict = {}
@@ -144,11 +147,11 @@ def _inline_region(module, graph, node, depends) -> int:
 
 
 def mark_padding(program) -> int:
-    """Stops the gradient of the row ``padding_idx`` of each embedding's table.
+    """Stops the gradient of the row ``padding_idx`` in the table of each embedding.
 
-    torch reads this row in the forward, but computes no gradient for it. The lowering to MLIR
-    ignores ``padding_idx``. Returns the number of changed embeddings. Raises ExportError if an
-    embedding scales gradients by frequency.
+    torch reads this row in the forward computation, but computes no gradient for it. The lowering
+    to MLIR would ignore ``padding_idx``. Returns the number of embeddings that were changed. Raises
+    ExportError if an embedding scales its gradient by frequency.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -183,7 +186,7 @@ def mark_padding(program) -> int:
 
 
 def _drops_nothing(node) -> bool:
-    """Returns true for a recurrent op without dropout between its layers."""
+    """Returns true if the node is a recurrent op that applies no dropout between its layers."""
     if node.target.overloadpacket not in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
         return False
     named = given(node)
@@ -191,9 +194,11 @@ def _drops_nothing(node) -> bool:
 
 
 def mark_dropout(program) -> int:
-    """Replaces active dropout by the dropout marker. Returns the number of markers.
+    """Replaces each active dropout by the dropout marker. Returns the number of markers that were
+    inserted.
 
-    Inactive dropout is replaced by its input. Raises ExportError for other random ops.
+    A dropout that is inactive is replaced by its input. Raises ExportError if the program contains
+    other random ops.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -233,7 +238,8 @@ def mark_dropout(program) -> int:
 
 
 def to_calls(context, module) -> int:
-    """Replaces the marker ops in an MLIR module by calls. Returns the number of stop markers."""
+    """Replaces the marker ops of an MLIR module by calls of functions without a body. Returns the
+    number of stop markers."""
     from iree.compiler import ir
 
     declarations: dict[tuple, str] = {}

@@ -4,8 +4,8 @@
 
     lstm(x, 3 layers, dropout=p)  ->  lstm(dropout(lstm(dropout(lstm(x), p)), p))
 
-An op for one layer has both directions if the original op is bidirectional. The final states of all
-layers are concatenated in the order of the layers.
+If the original op is bidirectional, the op for a layer also computes both directions. The final
+states of all layers are concatenated in the order of the layers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ def drops_between_layers(node) -> bool:
 
 
 def divide(node, dropout) -> int:
-    """Replaces ``node`` by one op per layer. Returns the number of dropout markers between them.
+    """Replaces the recurrent op ``node`` by one op for each layer. Returns the number of dropout
+    markers that were inserted between these ops.
 
-    ``dropout`` is the marker op. The first dim of its operand must count samples (markers.py).
+    ``dropout`` is the marker op. The first dim of the marker's operand must count samples
+    (markers.py).
     """
     named = given(node)
     layers, directions = named["num_layers"], 2 if named["bidirectional"] else 1
