@@ -159,7 +159,7 @@ def set_weights(params):
 
 
 def train(params, loss, batches, ranks, rate, decay):
-    """Trains with optax. Trains in JAX. Returns the losses, the final weights {name: weight}, and
+    """Trains with optax. Returns the losses, the final weights {name: weight}, and
     the largest absolute gradient of each parameter {name: largest gradient}."""
     import optax
 

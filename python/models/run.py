@@ -44,7 +44,7 @@ STORED = ("GPT2", "Llama", "Gemma2", "Bert", "T5", "ViT", "Mixtral", "LSTM", "ja
 
 
 def torch_curve(module, loss, batches):
-    """Trains with PyTorch. Trains in PyTorch. Returns the losses, the final weights, and the largest absolute gradient
+    """Trains with PyTorch. Returns the losses, the final weights, and the largest absolute gradient
     of each parameter."""
     import torch
 

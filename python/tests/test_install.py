@@ -37,7 +37,8 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 class Environment:
-    """A virtual environment that sees the system's packages but no variables of this project."""
+    """A virtual environment in which the system's packages are visible, but no environment variables of this
+    project are set."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -90,7 +91,8 @@ def test_the_tools_are_built_into_the_package(environment):
 
 
 def test_without_a_compiler_the_package_is_python(environment):
-    """If the tools cannot be built, the installed package finds tools elsewhere."""
+    """Checks that the package is installed even if the tools cannot be built. The package then finds tools
+    elsewhere."""
     done = environment.install(CC="/nonexistent/cc", CXX="/nonexistent/c++")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert not (environment.package() / "native").exists()

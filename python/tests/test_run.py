@@ -1,4 +1,4 @@
-"""Tests Run: training through the runtime's C interface."""
+"""Tests the class Run, which trains through the C interface of the runtime."""
 
 import pathlib
 import resource
@@ -28,7 +28,8 @@ def test_describes_the_artifact(step):
 
 
 def test_steps_are_those_of_the_command(step, batches, tmp_path):
-    """Training on one batch in Python and with fsdp-run results in equal bits of all weights."""
+    """Trains on one batch with Python and with fsdp-run, and checks that all weights are equal bit for
+    bit."""
     # All samples are equal, so it does not matter which samples fsdp-run draws.
     one = tuple(np.repeat(array[:1], 4, axis=0) for array in batches(2)[0])
     for name, array in zip(("tokens", "targets"), one):
@@ -175,7 +176,7 @@ def test_save_without_waiting(model, batches, tmp_path):
         for batch in data:
             run.step(batch)
             run.save(tmp_path / "b")
-    # close() has waited for the last save.
+    # All saves must exist, because close() has waited for the last of them.
     names = [f"step-0000000{number}" for number in range(1, 6)]
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["latest", *names]
     for file in (tmp_path / "b").rglob("*"):
@@ -300,7 +301,7 @@ def test_sgd_without_moments(model, batches):
 
 
 def test_a_process_per_rank(step, tmp_path):
-    """Two processes with RANK and WORLD_SIZE compute the weights of two threads."""
+    """Checks that two processes with RANK and WORLD_SIZE compute the same weights as two threads."""
     script = tmp_path / "train.py"
     script.write_text(f"""
 import sys, numpy as np, fsdp_mlir as fm
@@ -332,7 +333,7 @@ with step.train(seed=5) as run:
 
 
 def test_overhead_of_a_step(single, batches):
-    """Run.step takes less than 100 microseconds more than the compiled program."""
+    Checks that Run.step takes at most 100 microseconds longer than the compiled program."""
     import time
 
     batch = batches(1)[0]

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Changes that an exporter could ignore are refused or reported, or train as in PyTorch.
 
-Runs ``python/models/silent_errors.py`` for one model. Skipped if torch is not installed.
+Runs ``python/models/silent_errors.py`` for one model. The tests are skipped if torch is not
+installed.
 """
 
 import pathlib
@@ -39,7 +40,8 @@ def test_nothing_is_silent(silent_errors, planted):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_lost_change_is_noticed(silent_errors, monkeypatch):
-    """The comparison fails if the module before the change is compiled instead."""
+    """Checks that the comparison fails if, instead of the changed module, the module before the
+    change is compiled."""
     import copy
 
     import torch

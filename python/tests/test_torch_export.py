@@ -1,4 +1,4 @@
-"""The exporter for PyTorch: gradients, names and refusals. Skipped if torch is not installed."""
+"""Tests the exporter for PyTorch: gradients, names and refusals. The tests are skipped if torch is not installed."""
 
 import subprocess
 import warnings
@@ -29,7 +29,7 @@ def example(rows=2, length=6, limit=16):
 
 
 class Small(nn.Module):
-    """A model of an embedding, the method ``middle`` of the derived class, and an output head."""
+    """A model that consists of an embedding, the method ``middle`` of the derived class, and an output head."""
 
     def __init__(self, **options):
         super().__init__()
@@ -46,7 +46,7 @@ class Small(nn.Module):
 
 
 def gradients_agree(module, batch=None, loss=loss_fn, frozen=()):
-    """Runs one step of SGD here on two ranks and in torch, and compares all parameters."""
+    """Runs one step of SGD with this project on two ranks and with torch, and compares all parameters."""
     first = example()
     model = fm.export_torch(module, (first, first), loss=loss)
     step = fm.compile(model, mesh="shard=2", optimizer=fm.SGD(lr=1.0))
@@ -157,7 +157,7 @@ def test_unused_inputs_are_reported():
 
 
 class Straight(torch.autograd.Function):
-    """Rounds in the forward, and returns the gradient unchanged in the backward."""
+    """Rounds in the forward, and passes the gradient on unchanged in the backward."""
 
     @staticmethod
     def forward(ctx, x):
@@ -179,7 +179,7 @@ def test_gradients_of_their_own_are_refused():
 
 
 def test_gradients_of_their_own_are_refused_if_apply_was_kept():
-    """A module that has stored ``MyFunction.apply`` before the export is refused too."""
+    """Checks that a module is also refused if it stored ``MyFunction.apply`` before the export."""
     class Model(Small):
         def __init__(self):
             super().__init__()
@@ -287,7 +287,8 @@ def test_dropout_is_keyed_and_off_in_evaluations():
 
 
 class Recurrent(nn.Module):
-    """Recurrent layers with dropout between them. The loss reads the output and the final states."""
+    """A model with recurrent layers and dropout between these layers. The loss reads the output and the final states
+    of the layers."""
 
     def __init__(self, kind, directions, batch_first, dropout, **options):
         super().__init__()
@@ -331,7 +332,7 @@ def test_dropout_between_layers_with_projections():
 
 
 def test_gradients_of_recurrent_layers_with_dropout():
-    """With a probability of 1e-12 nothing is dropped, so gradients equal those without dropout."""
+    """With a dropout probability of 1e-12 no value is dropped, so the gradients must equal those without dropout."""
     gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())
 
 
@@ -342,7 +343,8 @@ def imported(model):
 
 
 def test_documents_without_bounds_are_folded():
-    """Document ids of a single document, which are computed from positions as in transformers, do not add a mask."""
+    """Checks that the document ids of a single document add no mask. The ids are computed from positions, as in
+    transformers."""
     class Model(Small):
         def middle(self, x):
             places = torch.arange(x.shape[1]).expand(x.shape[:2])
@@ -359,7 +361,8 @@ def test_documents_without_bounds_are_folded():
 
 
 def test_documents_of_the_batch_are_raised():
-    """With a causal mask within documents, each query has at least its own key for all document ids."""
+    """With a mask that is causal and restricted to documents, each query has at least one key, whatever the document
+    ids are: the key at its own position."""
     class Model(Small):
         def forward(self, tokens):
             x = self.embed(tokens)

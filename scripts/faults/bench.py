@@ -1,15 +1,15 @@
-"""Starts and checks the processes of the rows of scripts/fault-matrix.
+"""Starts and checks the processes that the rows of scripts/fault-matrix need.
 
 A row starts a job of some ranks, causes a fault, and checks the messages of the job's processes:
 
-  1. Job.start() starts the ranks. Every process has the environment variable FSDP_FAULT_ROW.
-  2. The row causes the fault, and stores the time.
-  3. Job.named() waits until each surviving process has printed the expected line. It returns the seconds from the fault until the last of them printed the
-     line.
-  4. Job.codes() waits for the processes and compares their exit codes.
-  5. Bench.expect_clean() finds processes that have the variable and still run, and files that no message names.
+  1. Job.start() starts the ranks. Every process gets the environment variable FSDP_FAULT_ROW.
+  2. The row causes the fault, and stores the time of the fault.
+  3. Job.named() waits until each surviving process has printed the expected line. This function returns the seconds from the fault until the last of
+     these processes printed the line.
+  4. Job.codes() waits for the end of the processes and compares their exit codes with the expected ones.
+  5. Bench.expect_clean() finds processes that have the environment variable and still run. It also finds files whose name is in no message.
 
-All processes of a row (ranks, launchers and hosts) are found in /proc by this variable.
+By means of the variable, all processes of a row (ranks, launchers and hosts) are found in /proc.
 """
 import ctypes
 import dataclasses
@@ -26,11 +26,11 @@ import time
 from typing import Callable
 
 MARK = "FSDP_FAULT_ROW"
-WAIT = 120  # seconds after which a process that has not ended is reported as hanging
+WAIT = 120  # A process that has not ended after this number of seconds is reported as hanging.
 
 
 class Failed(Exception):
-    """A row failed for the reason `why`. `slow` is true if only the row's time limit was exceeded."""
+    """Is raised if a row failed. `why` is the reason. `slow` is true if nothing was wrong except that the time limit of the row was exceeded."""
 
     def __init__(self, why, slow=False):
         super().__init__(why)
@@ -44,9 +44,8 @@ class Row:
     planted: str  # description of the fault, for the table
     expected: str  # description of the expected exit code and message, for the table
     run: Callable  # (Bench) -> seconds, or None if there is nothing to measure
-    limit: float = 0  # limit of the seconds that `run` returns; 0 means no limit
-    needs: str = ""  # requirement of the row: "mpi", "root" or ""
-    short: bool = False  # true if --only=short runs the row
+    # limit for the seconds that `run` returns; 0 means that there is no limit
+    limit: float = 0
 
 
 def environ(pid):
@@ -64,7 +63,7 @@ def arguments(pid):
 
 
 def state(pid):
-    """Returns the letter of a process's state in /proc, and the process's name. The letter is Z if there is no process."""
+    """Returns the letter that /proc states for the state of a process, and the name of the process. The letter is Z if the process does not exist."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -73,7 +72,7 @@ def state(pid):
 
 
 class Process:
-    """A running command. Its output lines are stored with the time at which each was read."""
+    """A running command. Each line of its output is stored with the time at which the line was read."""
 
     def __init__(self, command, env, cwd):
         self.command = command
@@ -99,7 +98,8 @@ class Process:
             return "\n".join(line for _, line in self.lines)
 
     def when(self, pattern, seconds=WAIT, since=0.0):
-        """Returns the time of the first matching line at or after `since`, or None if there is none within `seconds`."""
+        """Returns the time of the first line that matches the pattern and was read at or after `since`. Returns None if there is no such line within
+        `seconds`."""
         until, at, begin = time.monotonic() + seconds, 0, None
         with self.news:
             while begin is None:
@@ -125,18 +125,19 @@ def free_port():
 
 
 class Job:
-    """The ranks of one run. `how` starts them: threads, processes (--processes), env (the variables of torchrun) or mpi."""
+    """The processes of the ranks of one run. `how` states how the ranks are started: threads, processes (--processes), env (with the environment
+    variables of torchrun) or mpi."""
 
     def __init__(self, bench, how, ranks=2, port=None, **variables):
         self.bench, self.how, self.ranks = bench, how, ranks
         self.slow = ""  # description of a message that was printed too late
         self.port = port or free_port()
         self.variables = variables
-        self.processes = {}  # processes by rank; the key -1 is a command that starts all ranks
+        self.processes = {}  # Maps a rank to its process. The key -1 maps to a command that starts all ranks.
 
     def start(self, *options, artifact=None, each=None, only=None, world=None, number=None):
-        """Starts ranks with options of fsdp-run. each[r] has further settings of rank r. `only` lists the ranks to start. number[r] and world[r] replace
-        the rank and the number of ranks that process r is given."""
+        """Starts ranks with options of fsdp-run. each[r] contains additional settings of rank r. `only` lists the ranks that are started. number[r]
+        and world[r] replace the rank and the number of ranks in the environment of process r."""
         each, number, world = each or {}, number or {}, world or {}
         artifact = artifact or f"m{self.ranks}.fsdp"
         run = [self.bench.tool("fsdp-run"), artifact, *options]
@@ -169,7 +170,7 @@ class Job:
         self.bench.processes.append(self.processes[rank])
 
     def reach(self, pattern=r"^step +1/"):
-        """Waits until some process has printed a matching line, and thus the run has begun."""
+        """Waits until some process has printed a line that matches the pattern. The run has then begun."""
         until = time.monotonic() + WAIT
         while time.monotonic() < until:
             for process in self.processes.values():
@@ -181,7 +182,7 @@ class Job:
         raise Failed(f"expected '{pattern}' before the fault, found:\n{self.output()}")
 
     def pid(self, rank):
-        """Returns the id of the process of a rank."""
+        """Returns the id of the process that runs a rank."""
         if rank in self.processes:
             return self.processes[rank].popen.pid
         for pid in self.bench.marked():
@@ -192,7 +193,7 @@ class Job:
         raise Failed(f"rank {rank} has no process:\n{self.output()}")
 
     def early_pid(self, rank):
-        """Waits until the process of a rank exists, and returns its id."""
+        """Waits until a process for the rank exists, and returns its id."""
         until = time.monotonic() + WAIT
         while time.monotonic() < until and any(process.ended is None for process in self.processes.values()):
             try:
@@ -202,7 +203,8 @@ class Job:
         return self.pid(rank)
 
     def named(self, pattern, since, limit, but=()):
-        """Waits until all processes, except those of the ranks `but`, have printed a matching line. Returns the seconds since `since`."""
+        """Waits until all processes, except those of the ranks `but`, have printed a line that matches the pattern. Returns the seconds from `since`
+        until the last of these lines was printed."""
         last = since
         for rank, process in self.processes.items():
             if rank in but:
@@ -217,7 +219,7 @@ class Job:
         return last - since
 
     def codes(self, expected, but=()):
-        """Waits until all processes have ended, except those of the ranks `but`, and checks their exit codes."""
+        """Waits until all processes have ended. Checks the exit codes of all processes except those of the ranks `but`."""
         expected = expected if isinstance(expected, tuple) else (expected,)
         for rank, process in self.processes.items():
             code = process.wait()
@@ -228,13 +230,14 @@ class Job:
         return self
 
     def check(self, code, pattern, since, limit=0, but=(), files=()):
-        """Checks message, exit code, leftover processes and files, and time limit, in this order. Returns the seconds until the message."""
+        """Checks, in this order, the message, the exit codes, whether processes or files are left, and the time limit. Returns the seconds from
+        `since` until the message was printed."""
         seconds = self.named(pattern, since, limit, but)
         self.finish(code, but, files)
         return seconds
 
     def finish(self, code, but=(), files=()):
-        """Checks exit codes and leftover processes and files. Fails if a message was printed after its time limit."""
+        """Checks the exit codes, and whether processes or files are left. Raises Failed if a message was printed after its time limit."""
         self.codes(code, but)
         self.bench.expect_clean(files)
         if self.slow:
@@ -245,7 +248,7 @@ class Job:
 
 
 def end_of(pid, seconds=WAIT):
-    """Waits until a process has ended, and returns the time. The process need not be a child of this one."""
+    """Waits until a process has ended, and returns the time of its end. The process need not be a child of this process."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -266,7 +269,7 @@ def send(pid, number):
 
 
 class Bench:
-    """The work folder, with artifacts and inputs that are copied to the folder of each row."""
+    """The work folder. It contains artifacts and inputs, which are copied to the folder of each row."""
 
     def __init__(self, build, work):
         self.build, self.work = pathlib.Path(build), pathlib.Path(work)
@@ -311,7 +314,7 @@ class Bench:
                       f"--export=w{seed}.st", f"--save=s{seed}", cwd=here)
 
     def open(self, name):
-        """Makes a folder for a row, with copies of all inputs."""
+        """Creates the folder of a row, which contains copies of all inputs."""
         self.number += 1
         self.folder = self.work / f"{self.number:03d}-{re.sub('[^a-z0-9]+', '-', name)}"
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -328,7 +331,7 @@ class Bench:
         return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*")}
 
     def marked(self):
-        """Returns the ids of the row's processes that have not ended."""
+        """Returns the ids of those processes of the row that have not ended."""
         mark = f"{MARK}={self.env[MARK]}".encode()
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         return [pid for pid in pids if state(pid)[0] not in "ZX" and mark in environ(pid)]
@@ -337,8 +340,9 @@ class Bench:
         self.before |= {str(each.relative_to(self.folder)) for each in [self.folder / path, *(self.folder / path).rglob("*")]}
 
     def expect_clean(self, files=()):
-        """Fails if a process of the row still runs, or if a file is left whose name is in no message and matches no pattern of `files`."""
-        # After bad input, the host process runs for 3 more seconds and sends the error to ranks that connect late.
+        """Raises Failed if a process of the row still runs, or if a file is left whose name is in no message and which matches none of the patterns
+        `files`."""
+        # If a run has bad input, its host process runs for 3 more seconds, in which it sends the error to ranks that connect late.
         until = time.monotonic() + 4
         while (left := self.marked()) and time.monotonic() < until:
             time.sleep(0.02)

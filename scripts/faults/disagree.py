@@ -1,4 +1,4 @@
-"""Rows in which ranks differ in what must be equal: artifact, options, files, job or number of ranks."""
+"""Rows in which two ranks have different values of something that must be equal in all ranks: artifact, options, files, job, or number of ranks."""
 import time
 
 from faults.bench import Job, Row
@@ -7,17 +7,18 @@ LIMIT = 0.5
 
 
 def disagree(how, options, first, second, pattern):
-    """Starts two ranks with the common `options`. `first` has further settings of rank 0, and `second` of rank 1."""
+    """Starts two ranks. `options` are the options of both ranks. `first` contains additional settings of rank 0, and `second` contains those of rank
+    1."""
     def run(bench):
         job = Job(bench, how).start(*options, each={0: first, 1: second})
-        # With MPI, the time is measured from when mpirun has started both processes.
+        # With MPI, the time is measured from the moment when mpirun has started both processes.
         since = max(process.begun for process in job.processes.values()) if how == "env" else started(bench, job)
         return job.check(2, pattern, since, LIMIT)
     return run
 
 
 def started(bench, job):
-    """Returns the time at which both ranks of mpirun exist."""
+    """Returns the time at which mpirun had started the processes of both ranks."""
     until = time.monotonic() + 10
     while time.monotonic() < until and job.processes[-1].ended is None:
         try:
@@ -29,7 +30,9 @@ def started(bench, job):
 
 
 TEXT = "--text=a.txt"
-DIFFERENT = [  # name, difference, options of both ranks, further settings of rank 0, further settings of rank 1, message
+# Each entry contains a name, the difference, the options of both ranks, additional settings of rank 0, additional settings of rank 1, and the
+# expected message.
+DIFFERENT = [
     ("artifact", "another artifact on rank 1", [TEXT, "--steps=4"], {}, {"artifact": "other2.fsdp"},
      r"error: .*the artifact.* is '[^']*' .*on rank 0 and '[^']*'.* on rank 1"),
     ("option", "--lr=0.1 on rank 1", [TEXT, "--steps=4"], {"options": []}, {"options": ["--lr=0.1"]},
@@ -53,7 +56,8 @@ def job_ids(bench):
         0: {"env": {"FSDP_RUN_JOB_ID": "A"}}, 1: {"env": {"FSDP_RUN_JOB_ID": "B"}}})
     seconds = job.named(r"is of job 'B' .*ranks of job 'A' ", max(p.begun for p in job.processes.values()), LIMIT, but=(0,))
     slow = job.slow
-    # Rank 0 rejects the rank 1 of another job and waits for its own. Its error then names the rejected process.
+    # Rank 0 rejects the process with rank 1 of another job, and continues to wait for rank 1 of its own job. The error of rank 0 then names the
+    # rejected process.
     job.named(r"rank 1 of 2 \(rank 1, process \d+ on .*, of job 'B' .* was turned away\) did not arrive within 3 s", 0, 0, but=(1,))
     job.codes(2, but=(0,)).codes(4, but=(1,))
     job.slow = slow
@@ -69,7 +73,7 @@ def numbered(first, second, code, pattern, world=None):
 
 
 def alone_of_three(bench):
-    """A launcher starts 3 ranks of an artifact for 2 ranks."""
+    """Starts, as a launcher would, 3 ranks with an artifact that was compiled for 2 ranks."""
     job = Job(bench, "env", ranks=3).start(TEXT, "--steps=4", artifact="m2.fsdp")
     return job.check(2, r"error: .*m2\.fsdp: compiled for 2 ranks.*3", max(p.begun for p in job.processes.values()), LIMIT)
 

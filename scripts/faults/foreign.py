@@ -1,4 +1,4 @@
-"""Rows in which another program connects to rank 0, or listens on rank 0's port."""
+"""Rows in which another program connects to rank 0, or listens on the port of rank 0."""
 import socket
 import struct
 import threading
@@ -10,7 +10,7 @@ TEXT = "--text=a.txt"
 
 
 def connect(port, seconds=20):
-    """Waits until rank 0 listens, and connects to it."""
+    """Waits until rank 0 listens on its port, and then connects to it."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -22,7 +22,7 @@ def connect(port, seconds=20):
 
 
 def visited(act):
-    """While rank 0 waits for rank 1, act(port) connects to rank 0. Rank 1 then starts, and the run must succeed."""
+    """While rank 0 waits for rank 1, calls act(port), which connects to rank 0. Then rank 1 is started. The run must succeed."""
     def run(bench):
         job = Job(bench, "env").start(TEXT, "--steps=4", only=[0])
         kept = act(job.port)
@@ -51,7 +51,7 @@ def says(data):
 
 
 def many(port):
-    """Makes more connections than rank 0 accepts, and sends nothing over them."""
+    """Opens more connections than rank 0 accepts, and sends no data over them."""
     first = connect(port)
     rest = []
     for _ in range(200):
@@ -60,7 +60,7 @@ def many(port):
 
 
 class Listener:
-    """A server on rank 0's port, which calls answer(connection) for each connection."""
+    """A server on the port of rank 0. It calls answer(connection) for each connection."""
 
     def __init__(self, answer):
         self.socket = socket.socket()

@@ -94,9 +94,8 @@ for _op, _matrix in (("upsample_bilinear2d", _linear_matrix),
 
 
 def _windows(n: int, size: int, device):
-    """Returns (mask, lengths) for the windows of an adaptive pool. Window i contains the positions [i
-    n / size, (i +
-    1) n / size)."""
+    """Returns (mask, lengths) for the windows of an adaptive pool. Window i contains the positions
+    from i n / size (rounded down) to (i + 1) n / size (rounded up), without the latter."""
     at, i = torch.arange(n, device=device), torch.arange(size, device=device)[:, None]
     first, end = i * n // size, ((i + 1) * n + size - 1) // size
     return (at >= first) & (at < end), (end - first).squeeze(-1)
