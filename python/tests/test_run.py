@@ -333,7 +333,7 @@ with step.train(seed=5) as run:
 
 
 def test_overhead_of_a_step(single, batches):
-    Checks that Run.step takes at most 100 microseconds longer than the compiled program."""
+    """Checks that Run.step takes at most 100 microseconds longer than the compiled program."""
     import time
 
     batch = batches(1)[0]

@@ -44,8 +44,9 @@ class Row:
     planted: str  # description of the fault, for the table
     expected: str  # description of the expected exit code and message, for the table
     run: Callable  # (Bench) -> seconds, or None if there is nothing to measure
-    # limit for the seconds that `run` returns; 0 means that there is no limit
-    limit: float = 0
+    limit: float = 0  # limit for the seconds that `run` returns; 0 means that there is no limit
+    needs: str = ""  # requirement of the row: "mpi", "root" or ""
+    short: bool = False  # true if --only=short runs the row
 
 
 def environ(pid):
