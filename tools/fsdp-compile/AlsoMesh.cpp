@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Split "shard=3,replicate=2,shard=2" into meshes. The axis 'shard' is the last axis of a mesh.
+// 1. Split "shard=3,replicate=2,shard=2" into meshes. A mesh ends with the axis 'shard'.
 // 2. Derive the names of the artifacts: gpt.shard3.fsdp and gpt.replicate2-shard2.fsdp.
-// 3. Set the micro-batches of a rank: if R ranks of --mesh have A each, r ranks have R A / r each.
-//    If this is not a whole number, print a warning and use the nearest whole number above 0.
+// 3. Set the number of micro-batches of each rank. If each of the R ranks of --mesh has A
+//    micro-batches, each of r ranks has R A / r. If R A / r is not a whole number, print a warning
+//    and use the nearest whole number above 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +74,8 @@ std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
   return std::nullopt;
 }
 
-/// Returns the micro-batches of a rank of `mesh`, and prints the warning (step 3 of the list).
+/// Returns the number of micro-batches of each rank of `mesh`. Prints the warning that step 3 of
+/// the list above describes.
 static int64_t chooseAccumulation(const StepOptions &compiled, StringRef mesh) {
   int64_t all = countRanks(compiled.shard.mesh) * compiled.shard.gradAccum,
           ranks = countRanks(mesh), each = std::max<int64_t>((all + ranks / 2) / ranks, 1);
@@ -96,7 +98,8 @@ int fsdp::compileAlso(const CommandLine &line, const StepOptions &compiled,
     DriverOptions &driver = own.options.driver;
     driver.output = getPathFor(driver.output, mesh);
     driver.alsoMesh.clear();
-    // The batch size in the file of --config is that of --mesh, so the file is not read again.
+    // The batch size in the file of --config is the one for --mesh. The file is therefore not read
+    // again.
     driver.config.clear();
     driver.explain = ExplainKind::None;
     driver.report.clear();

@@ -97,8 +97,8 @@ bool fsdp::printedHelp(ArrayRef<char *> arguments) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The rows of the options' table as options of llvm::cl. An object unregisters them at its end,
-/// because the linker, which runs in this process, resets all registered options.
+/// Declares the rows of the table of options as options of llvm::cl. The destructor unregisters
+/// these options, because the linker, which runs in this process, resets all registered options.
 class ClOptions {
 public:
   cl::opt<std::string> input{cl::Positional, cl::init("-")};
@@ -122,7 +122,8 @@ public:
       option->removeArgument();
   }
 
-  /// Sets the options that the command line gives. Returns an error about a value, or nothing.
+  /// Sets the options that the command line contains. Returns an error if a value is wrong, and
+  /// otherwise nothing.
   std::optional<std::string> read(StepOptions &options) const {
     for (auto [row, option] : llvm::zip_equal(getOptionRows(), this->options)) {
       if (!option->getNumOccurrences())
@@ -146,7 +147,8 @@ private:
 };
 } // namespace
 
-/// Returns an error if the command line repeats an option that may be given only once.
+/// Returns an error if the command line contains an option more than once that may be given only
+/// once.
 static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   for (StringRef argument : arguments) {
     StringRef name = argument.ltrim('-').split('=').first;
@@ -160,8 +162,9 @@ static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   return std::nullopt;
 }
 
-/// Returns the folder of --kernel-cache, or an empty text if the command line has an option of
-/// LLVM. Such an option may change the generated code, but is not part of the cache's keys.
+/// Returns the folder of --kernel-cache. Returns an empty text if the command line contains an
+/// option of LLVM. Such an option may change the generated code, but the keys of the cache do not
+/// contain it.
 static std::string chooseKernelCache(const StepOptions &options) {
   for (const auto &[name, option] : cl::getRegisteredOptions())
     if (option->getNumOccurrences() && !findOption(name))
@@ -234,7 +237,7 @@ static std::string listStages() {
   return names;
 }
 
-/// Returns an error about contradictory output options, or nothing.
+/// Returns an error if options about the output contradict each other, and otherwise nothing.
 static std::optional<std::string> checkOutputs(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
   bool explains = driver.explain != ExplainKind::None, reports = !driver.report.empty(),

@@ -13,18 +13,20 @@
 
 namespace mlir::fsdp {
 
-/// The options in the configuration file that --config names.
+/// The options that are set in the configuration file of --config.
 class FileOptions {
 public:
-  /// Reads the file, and sets those of its options that the command line does not set. Returns
-  /// false after printing an error.
+  /// Reads the file, and sets the options that it contains. Options that the command line sets are
+  /// not changed. Returns false after printing an error.
   bool read(StepOptions &options);
 
-  /// If `message` begins with the name of an option that the file has set, prints the option's key.
+  /// If `message` begins with the name of an option that the file has set, prints where the file
+  /// sets it.
   void noteOrigin(llvm::StringRef message) const;
 
-  /// Checks the file's batch sizes and ranks against the model's batch and the mesh. Sets the
-  /// number of micro-batches that follows from them, unless the command line sets the number.
+  /// Compares the batch sizes and ranks in the file with the batch of the model and with the mesh.
+  /// Sets the number of micro-batches that follows from the file, unless the command line sets this
+  /// number.
   LogicalResult checkBatch(ModuleOp imported, StepOptions &options) const;
 
 private:
@@ -34,8 +36,8 @@ private:
   std::string path;
 };
 
-/// Returns the number of ranks of a mesh such as "shard=2". Reports no error if the mesh is
-/// invalid.
+/// Returns the number of ranks of a mesh such as "shard=2". An invalid mesh is not reported as an
+/// error.
 int64_t countRanks(llvm::StringRef mesh);
 
 } // namespace mlir::fsdp

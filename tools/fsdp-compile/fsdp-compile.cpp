@@ -34,10 +34,10 @@ using namespace mlir::fsdp;
 
 static constexpr int badUsage = 2;
 
-/// Prints a location as "file:line:column: ". Prints nothing if it has no file.
+/// Prints a location as "file:line:column: ". Prints nothing if the location has no file.
 static void printLocation(Location loc, llvm::raw_ostream &os) {
   if (auto file = dyn_cast<FileLineColLoc>(loc);
-      // The location of a module has line 0.
+      // The location of a module has line 0, which is not printed.
       file && file.getLine() == 0)
     os << file.getFilename().getValue() << ": ";
   else if (file)
@@ -63,7 +63,7 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes the text that `write` prints to a file. The file is never incomplete.
+/// Writes to a file the text that `write` prints. The file is at no time incomplete.
 static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::string text;
@@ -77,7 +77,7 @@ static LogicalResult writeModule(ModuleOp module, StringRef path) {
   return writeText(module.getContext(), path, [&](llvm::raw_ostream &os) { module.print(os); });
 }
 
-/// Writes the page of --report.
+/// Writes the HTML page of --report.
 static LogicalResult writePage(const StepCompilation &step) {
   ModuleOp planned = *step.module;
   const DriverOptions &driver = step.options.driver;
@@ -99,10 +99,10 @@ static ParseLimits limitsOf(const DriverOptions &driver) {
   return limits;
 }
 
-/// Plans the step with the value `sync` of --grad-sync and returns the measures of the plan.
+/// Plans the step with `sync` as the value of --grad-sync. Returns the measures of this plan.
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
-  // The first plan has already reported the diagnostics.
+  // The diagnostics are dropped here, because they have already been reported for the first plan.
   ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
   options.shard.gradSync = sync;
   options.driver.timing = false;
@@ -117,7 +117,7 @@ static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                        /*isTaken=*/false);
 }
 
-/// Returns the measures of the plan with --grad-sync=each and with --grad-sync=last.
+/// Returns the measures of two plans: one with --grad-sync=each and one with --grad-sync=last.
 static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step) {
   MLIRContext &context = *ModuleOp(*step.module).getContext();
   if (step.options.shard.gradAccum < 2)
@@ -131,7 +131,8 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
       *step.module, asked == GradSync::Last ? "--grad-sync=last" : "--grad-sync=each", true);
   if (asked == GradSync::Auto && other->arenaBytes == own.arenaBytes &&
       other->reducedBytes == own.reducedBytes) {
-    own.option = other->option; // --grad-sync=auto has chosen the value of `other`
+    // both plans are the same, so --grad-sync=auto has chosen the value of `other`
+    own.option = other->option;
     other = planOtherwise(step.options, GradSync::Each, context);
     if (failed(other))
       return {};
@@ -142,7 +143,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
   return choices;
 }
 
-/// If requested, prints the explanation of the plan and writes its report.
+/// If the options request it, prints the explanation of the plan and writes the page of --report.
 static LogicalResult explainStep(const StepCompilation &step) {
   const DriverOptions &driver = step.options.driver;
   if (driver.explain == ExplainKind::Dtypes)
@@ -153,8 +154,9 @@ static LogicalResult explainStep(const StepCompilation &step) {
   return driver.report.empty() ? success() : writePage(step);
 }
 
-/// If requested, compiles the kernels and writes the artifact. With a memory limit, first explains
-/// the plan and checks the arena's size, because compiling the kernels takes the most time.
+/// If the options request it, compiles the kernels and writes the artifact. If there is a memory
+/// limit, the plan is explained and the size of the arena is checked before the kernels are
+/// compiled, because compiling them takes the most time.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),
@@ -172,7 +174,8 @@ static int finish(StepCompilation &step) {
   return !writes || succeeded(runPhases(step, "package", "package")) ? 0 : 1;
 }
 
-/// Checks the values of options before the stages that read them, which may not run.
+/// Checks the values of some options early. The stages that read these options run later, or do not
+/// run at all.
 static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
       failed(loadCluster(module.getContext(), options.plan.cluster)))
@@ -186,12 +189,13 @@ static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   return success();
 }
 
-/// Compiles for one mesh. Sets `compiled` to the options that were used. Returns the exit code.
+/// Compiles for one mesh. Stores in `compiled` the options with which the model was compiled.
+/// Returns the exit code.
 static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  // Diagnostics do not print ops, because users know their model but not the IR.
+  // Diagnostics do not print ops, because users know their model but do not know the IR.
   context.printOpOnDiagnostic(false);
   const DriverOptions &driver = line.options.driver;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {
@@ -219,7 +223,7 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
     if (failed(pm.run(*step.module)))
       return 1;
   }
-  if (!last.empty()) // the output is IR
+  if (!last.empty()) // the output of the command is IR
     return driver.output.empty() || succeeded(writeModule(*step.module, driver.output)) ? 0 : 1;
   if (!driver.output.empty() && failed(verifyRanks(*step.module)))
     return badUsage;
@@ -239,7 +243,8 @@ static int compileAll(const CommandLine &line) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
-  // If SIGXFSZ is ignored, a write beyond a file-size limit fails and does not end the process.
+  // If SIGXFSZ is ignored, a write beyond the limit of the file size fails and does not end the
+  // process.
   std::signal(SIGXFSZ, SIG_IGN);
   registerTargets();
   if (printedHelp(ArrayRef(argv, argc)))

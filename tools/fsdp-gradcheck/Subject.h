@@ -17,9 +17,10 @@ struct Argument {
   std::string name;
   RankedTensorType type;
   bool isChecked = false;
-  double low = -1, high = 1;     ///< range of floats
-  int64_t limit = 2;             ///< random integers are in [0, limit)
-  std::optional<int64_t> ignore; ///< value that some elements get, such as a padding id
+  double low = -1, high = 1; ///< range of floats
+  int64_t limit = 2;         ///< random integers for this argument are drawn from [0, limit)
+  /// value that some of the elements are set to, such as a padding id
+  std::optional<int64_t> ignore;
 };
 
 /// A checked function: types of its arguments, its loss and its gradients.
