@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An option is an error if it has no effect beside the other options.
+// It is an error to give an option that has no effect together with the other options.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 )";
 
 namespace {
-/// The options of llvm::cl.
+/// The options of the command line as options of llvm::cl.
 struct CommandLine {
   cl::OptionCategory category{"Options"};
   cl::opt<std::string> inputFile{cl::Positional, cl::Required, cl::desc("<kernels.mlir>"),
@@ -97,7 +97,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error if the value of an option is unknown or empty, or nothing.
+/// Returns an error if an option has an unknown value or an empty value, and otherwise nothing.
 static std::optional<std::string> checkValues(const CommandLine &line) {
   for (const cl::opt<std::string> *option :
        {&line.device, &line.target, &line.emit, &line.targetCpu, &line.alsoCpu, &line.only,
@@ -114,7 +114,8 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
   return std::nullopt;
 }
 
-/// Returns an error if an option has no effect, or nothing.
+/// Returns an error if an option has no effect together with the other options, and otherwise
+/// nothing.
 static std::optional<std::string> checkUnread(const CommandLine &line) {
   bool emulates = line.device == "emulate", emits = !line.emit.empty(),
        saves = !line.saveBundle.empty();
@@ -140,7 +141,8 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
 }
 
 Options fsdp::parseOptions(int argc, char **argv) {
-  // This object is static, because the linker in this process resets registered options.
+  // This object is static because its options must stay registered: the linker in this process
+  // resets all registered options.
   static CommandLine line;
   cl::HideUnrelatedOptions(line.category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))

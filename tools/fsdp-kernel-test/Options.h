@@ -12,7 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Copies of the parsed options, because the linker in this process resets options of llvm::cl.
+/// Copies of the parsed options. The options of llvm::cl cannot be used later, because the linker
+/// in this process resets them.
 struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
       gemm;
@@ -21,11 +22,13 @@ struct Options {
   bool times, bench, widen;
 
   bool emulates() const { return device == "emulate"; }
-  /// Returns true if the options request that kernels are compiled but not run.
+  /// Returns true if the options request only that the kernels are compiled. The kernels are then
+  /// not run.
   bool onlyCompiles() const { return !emit.empty() || !saveBundle.empty(); }
 };
 
-/// Parses the command line. Ends the process on --help, and with exit code 2 on bad usage.
+/// Parses the command line. Ends the process after printing the help if --help is given, and with
+/// exit code 2 if the command line is wrong.
 Options parseOptions(int argc, char **argv);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the ops of each layer. In a bf16 or f16 model, sums are f32, and the result of a layer is
-// rounded once.
+// Builds the ops of each layer. In a bf16 or f16 model, sums are computed in f32, and the result of
+// a layer is rounded only once.
 //
 //   linear     contract, then one map that adds the bias
 //   layerNorm  sum x, mean, sum (x - mean)², 1/σ, one map      (two passes)
@@ -30,7 +30,7 @@ using namespace mlir::fsdp::modelgen;
 
 /// A parsed specification. The loops of "nk,ok->no" are those of the result, n and o, and then k.
 struct Emitter::Loops {
-  SmallVector<AffineMap> maps; // maps of the operands, then of the result
+  SmallVector<AffineMap> maps; // maps of the operands, followed by the map of the result
   SmallVector<utils::IteratorType> iterators;
   SmallVector<int64_t> shape; // shape of the result
 
@@ -110,7 +110,8 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
   auto type = builder.getFunctionType(types, RankedTensorType::get({}, wide));
   function = func::FuncOp::create(builder, loc("loss"), "loss", type);
 
-  // All arguments' attributes are set at once, because setting those of one copies all others.
+  // The attributes of all arguments are set in one call, because setting the attributes of a single
+  // argument copies those of all other arguments.
   SmallVector<Location> locations;
   SmallVector<DictionaryAttr> attributes;
   auto describe = [&](StringRef name, ArrayRef<NamedAttribute> marks) {
@@ -139,7 +140,7 @@ Value Emitter::param(StringRef name) const {
   return value;
 }
 
-/// Returns a location that contains the name of a value in the printed IR.
+/// Returns a location whose name is the name of the value in printed IR.
 Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));
@@ -167,7 +168,7 @@ Value Emitter::contract(StringRef spec, Value a, Value b, StringRef what) {
       .getResult(0);
 }
 
-/// Converts the block arguments of a body to scalars of the wide type.
+/// Converts the block arguments of an op's body to scalars of the wide type.
 static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange arguments,
                                  FloatType wide) {
   SmallVector<Scalar> scalars;
@@ -179,12 +180,12 @@ static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange ar
   return scalars;
 }
 
-/// Builds a linalg.generic with the output `init`. `body` gets the inputs' elements and the
-/// output's current element.
+/// Builds a linalg.generic whose output is initialised with `init`. `body` gets the current
+/// elements of the inputs and the current element of the output.
 Value Emitter::generic(
     const Loops &loops, ValueRange operands, Value init, StringRef what,
     llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body) {
-  Location inside = builder.getUnknownLoc(); // no named locations in bodies
+  Location inside = builder.getUnknownLoc(); // values in bodies get no named locations
   auto build = [&](OpBuilder &nested, Location, ValueRange arguments) {
     for (Value argument : arguments)
       argument.setLoc(inside);
@@ -253,7 +254,7 @@ Value Emitter::table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef
   return arith::ConstantOp::create(builder, loc(what), attr);
 }
 
-/// Rounds a wide value to the model's type.
+/// Rounds a value of the wide type to the type of the model.
 Value Emitter::round(Value value, StringRef what) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == narrow)
@@ -332,7 +333,8 @@ Scalar modelgen::activation(Activation kind, Scalar x) {
     return x * 0.5 * (tanh((x + x * x * x * 0.044715) * 0.79788456080286535588) + 1.0);
   case Activation::GeluErf:
     return x * 0.5 * (erf(x * 0.70710678118654752440) + 1.0);
-  // The argument of exp is at most 40, so neither the value nor the derivative is infinite.
+  // The argument of exp is limited to 40, so that neither the value nor the derivative becomes
+  // infinite.
   case Activation::Silu:
     return x / (exp(min(-x, x.constant(40))) + 1.0);
   case Activation::Relu:
@@ -346,8 +348,8 @@ Value Emitter::activate(Value x, StringRef what) {
              [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
-/// Builds scale · scores for keys up to the query's position, and -inf for later keys. The
-/// dimensions are [b, heads…, t, s].
+/// Builds the masked scores. They are scale · scores for keys up to the position of the query, and
+/// -inf for later keys. The dimensions of the scores are [b, heads…, t, s].
 Value Emitter::maskFuture(Value scores, double scale) {
   unsigned rank = cast<RankedTensorType>(scores.getType()).getRank();
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";

@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the layers of the model families. A specification as in einsum describes the loops of an
-// op: a letter per loop, the operands before "->", and the result after it. The op sums over the
-// loops that are not in the result.
+// Builds the layers of the model families. The loops of an op are described by a specification as
+// in einsum. Each letter is a loop; the operands are written before "->" and the result after it.
+// The op sums over those loops whose letters the result does not contain.
 //
 //   contract("nk,ok->no", x, w)          x · wᵀ
 //   map("nc,c->nc", {x, b}, type, body)  one body per element
 //   sum("nc->n", {x}, body)              the sum of bodies over c
 //
-// Sums, statistics and bodies are in the *wide* type (f64 in an f64 model, else f32). Values
-// between layers are in the model's type.
+// Sums, statistics and the bodies of ops are computed in the *wide* type, which is f64 in an f64
+// model and f32 in other models. Values that one layer passes to the next have the type of the
+// model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@
 
 namespace mlir::fsdp::modelgen {
 
-/// A parameter with its Hugging Face name.
+/// A parameter of a model. It has the name that it has in Hugging Face's model.
 struct Parameter {
   enum class Init { Zeros, Ones, Normal };
   std::string name;
@@ -42,7 +43,7 @@ class Emitter {
 public:
   using Body = llvm::function_ref<Scalar(ArrayRef<Scalar>)>;
 
-  /// Creates `@loss(params…, tokens, targets)` at the end of `module`.
+  /// Creates the function `@loss(params…, tokens, targets)` at the end of `module`.
   Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter> parameters);
 
   const ModelConfig &config;
@@ -64,12 +65,12 @@ public:
   Value concat(Value a, Value b, int64_t dim, StringRef what);
   Value table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef what);
 
-  // Layers. Their inputs and results have the shape [tokens, channels].
+  // Layers. The inputs and results of these functions have the shape [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
-  /// Applies dropout to x, whose first dimension counts sequences or tokens. In training, an
-  /// element becomes 0 with the given probability. Other elements are scaled up, so that expected
-  /// values do not change.
+  /// Applies dropout to x. The first dimension of x counts sequences or tokens. In training, an
+  /// element becomes 0 with the probability `probability`. The other elements are multiplied by a
+  /// factor that keeps the expected value of each element.
   Value dropout(Value x, double probability, StringRef what);
   /// Builds a linear layer. `spec` is the product of x and the weight: "nk,ko->no" (GPT-2) or
   /// "nk,ok->no" (Llama). `bias` may be null.
@@ -77,10 +78,10 @@ public:
   Value layerNorm(Value x, Value weight, Value bias);
   Value rmsNorm(Value x, Value weight);
   Value activate(Value x, StringRef what);
-  /// Builds causal attention. q is [b, t, h, d] or, with shared key/value heads, [b, t, h, g, d]; k
-  /// and v are [b, t, h, d].
+  /// Builds causal attention. q has the shape [b, t, h, d] or, if several query heads share a
+  /// key/value head, [b, t, h, g, d]. k and v have the shape [b, t, h, d].
   Value causalAttention(Value q, Value k, Value v, double scale);
-  /// Ends the function, which returns the mean cross-entropy of the scores x · headᵀ.
+  /// Ends the function. Its result is the mean cross-entropy of the scores x · headᵀ.
   void finish(Value x, Value head);
 
 private:
@@ -99,13 +100,14 @@ private:
   func::FuncOp function;
   llvm::StringMap<Value> params;
   std::string scope;
-  int64_t randomSites = 0; // number of dropout ops built so far
+  int64_t randomSites = 0; // number of dropout ops that have been built
 };
 
-/// Applies the activation function of an MLP.
+/// Applies the activation function `kind` of an MLP to x.
 Scalar activation(Activation kind, Scalar x);
 
-/// Return the parameters of a family in the order of Hugging Face, or build its loss function.
+/// For each family of models: a function that returns the parameters in Hugging Face's order, and a
+/// function that builds the loss function.
 std::vector<Parameter> gpt2Parameters(const ModelConfig &config);
 void emitGPT2(Emitter &emit);
 std::vector<Parameter> llamaParameters(const ModelConfig &config);

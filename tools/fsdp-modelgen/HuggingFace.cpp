@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Parse the file (at most 16 MiB, 64 levels). `model_type` selects the family and its defaults.
-// 2. Read every key that affects the model, including keys of transformers 4 (rope_theta,
-//    rope_scaling) and of transformers 5 (rope_parameters).
-// 3. Report an error for each other key, unless it is known not to affect the model.
+// 1. Parse the file. It may have at most 16 MiB and 64 levels of nesting. The key `model_type`
+//    selects the family and the default values of the family.
+// 2. Read every key that affects the model. This includes keys of transformers 4 (rope_theta,
+//    rope_scaling) and keys of transformers 5 (rope_parameters).
+// 3. Report an error for every other key, except keys that are known not to affect the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,8 @@ using namespace mlir::fsdp::modelgen;
 using llvm::Twine;
 using Kind = JsonValue::Kind;
 
-/// Returns true for keys without effect on the model: tokenizers, generation, other tasks' heads.
+/// Returns true for a key that has no effect on the model. Such keys concern tokenizers,
+/// generation, or the heads of other tasks.
 static bool leavesMathsAlone(StringRef key) {
   static const llvm::StringSet<> names = {"architectures",
                                           "auto_map",
@@ -86,7 +88,7 @@ static bool leavesMathsAlone(StringRef key) {
          key.starts_with("output_") || key.starts_with("forced_") || key.ends_with("_token_id");
 }
 
-/// Appends a value as JSON on one line, and stops after about 80 bytes.
+/// Appends a value as JSON on one line. Stops after about 80 bytes.
 static void print(const JsonValue &value, std::string &to) {
   constexpr size_t most = 80;
   if (to.size() > most)
@@ -123,10 +125,11 @@ static std::string print(const JsonValue &value) {
 }
 
 namespace {
-/// A JSON object. Each of its keys must be read, or be known not to affect the model.
+/// A JSON object. Each of its keys must either be read or be known not to affect the model.
 class Section {
 public:
-  /// `name` is printed before a key in messages, such as "'rope_scaling': ". It is "" for the file.
+  /// In messages, `name` is printed before a key, for example "'rope_scaling': ". For the object of
+  /// the whole file, `name` is "".
   Section(const JsonValue &object, StringRef file, StringRef name, HuggingFaceResult &result)
       : object(object), file(file), name(name), result(result) {}
 
@@ -137,7 +140,8 @@ public:
   void error(const Twine &message) { error(object, message); }
   void note(const Twine &message) { result.notes.push_back((file + ": " + name + message).str()); }
 
-  /// Returns the value of `key`, or null if it is absent or null.
+  /// Returns the value of `key`. Returns null if the object does not contain `key`, or if its value
+  /// is null.
   const JsonValue *take(StringRef key) {
     seen.insert(key);
     const JsonMember *member = object.find(key);
@@ -173,7 +177,8 @@ public:
     return otherwise.str();
   }
 
-  /// Reports an error if the value of `key` is not `supported`, the only supported value.
+  /// Reports an error if the value of `key` is not `supported`, which is the only value that is
+  /// supported.
   void expect(StringRef key, bool supported, StringRef why) {
     bool value = supported;
     read(key, value);
@@ -181,7 +186,8 @@ public:
       error(*take(key), "'" + key + "': " + why + "; expected " + (supported ? "true" : "false"));
   }
 
-  /// Reports an error for each key that is not read, not in `ignored`, and may affect the model.
+  /// Reports an error for each key that has not been read, is not in `ignored`, and may affect the
+  /// model.
   void refuseOthers(ArrayRef<std::string> ignored) {
     for (const JsonMember &member : object.members)
       if (!seen.contains(member.name) && !leavesMathsAlone(member.name) &&
@@ -229,7 +235,7 @@ static void readActivation(Section &file, StringRef key, Activation &target) {
                            "'; expected gelu_new, gelu, silu or relu");
 }
 
-/// Adds a note if the file sets a dropout that the generated model omits.
+/// Adds a note if the file requests dropout, because the generated model then omits it.
 static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
@@ -257,7 +263,8 @@ static void readGPT2(Section &file, ModelConfig &config) {
     noteDropout(file, key);
 }
 
-/// Reads rope_scaling of transformers 4, or rope_parameters of version 5 (also has rope_theta).
+/// Reads rope_scaling of transformers 4, or rope_parameters of transformers 5. The latter also
+/// contains rope_theta.
 static void readRope(Section &file, StringRef path, StringRef key, ModelConfig &config,
                      HuggingFaceResult &result) {
   const JsonValue *value = file.take(key);

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs mlir-opt with the fsdp dialect and passes. MLIR's --help lists about 1200 options of LLVM.
-// The --help of fsdp-opt instead describes first steps and lists the passes of this project.
+// Runs mlir-opt with the fsdp dialect and the passes of this project. The --help of mlir-opt lists
+// about 1200 options of LLVM. The --help of fsdp-opt describes the first steps instead, and lists
+// the passes of this project.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +60,8 @@ Exit codes: 0 success, 1 the IR is invalid or a pass failed, 2 bad usage or a fi
 
 )help";
 
-/// If an argument requests the help or the version, prints it and returns true.
+/// If an argument requests the help or the version, prints the help or the version and returns
+/// true.
 static bool printedOurHelp(int argc, char **argv) {
   if (!fsdp::printedHelp(argc, argv, "fsdp-opt", overview))
     return false;
@@ -76,7 +78,8 @@ static int badUsage(const llvm::Twine &message) {
   return 2;
 }
 
-/// If LLVM was built without statistics, warns that the report of --mlir-pass-statistics is empty.
+/// If LLVM was built without statistics, prints a warning that the report of --mlir-pass-statistics
+/// is empty.
 static void warnOfEmptyStatistics() {
 #if !LLVM_ENABLE_STATS
   cl::Option *option = cl::getRegisteredOptions().lookup("mlir-pass-statistics");
@@ -87,7 +90,8 @@ static void warnOfEmptyStatistics() {
 #endif
 }
 
-/// Runs the passes as mlir-opt does. If the parser crashes before the first pass, reports an error.
+/// Runs the passes as mlir-opt does. If MLIR's parser crashes before the first pass begins, reports
+/// an error.
 static LogicalResult process(std::unique_ptr<llvm::MemoryBuffer> file, StringRef output,
                              const DialectRegistry &known) {
   DialectRegistry registry;
@@ -128,7 +132,7 @@ int main(int argc, char **argv) {
   std::string why;
   std::unique_ptr<llvm::MemoryBuffer> file;
   if (input != "-" && !(file = fsdp::openModel(input, fsdp::ParseLimits().bytes, why)))
-    return badUsage(why); // standard input is read later, after all checks
+    return badUsage(why); // standard input is read later, after all other checks
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);
   warnOfEmptyStatistics();
