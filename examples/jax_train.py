@@ -75,8 +75,7 @@ def main():
                 print(f"step {number:4}  loss {metrics.loss:.3f}")
         trained = run.state_dict()
 
-    # Restores the tree of parameters. The name of a trained value is the path of its leaf in the
-    # tree.
+    # Restores the tree of parameters. The name of a trained value is the path of its leaf.
     paths, tree = jax.tree_util.tree_flatten_with_path(params)
     names = [".".join(key.key for key in path) for path, _ in paths]
     params = jax.tree_util.tree_unflatten(tree, [jnp.asarray(trained[name]) for name in names])

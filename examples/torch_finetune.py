@@ -4,8 +4,7 @@ module, and generates text.
     python examples/torch_finetune.py [--steps N] [--text FILE]
 
 Needs fsdp-mlir[hf]. This program takes about a minute on two cores. The model is a byte-level Llama
-with random weights. `AutoModelForCausalLM.from_pretrained` could be used instead to load a
-checkpoint.
+with random weights. `AutoModelForCausalLM.from_pretrained` would load a checkpoint instead.
 """
 
 import argparse

@@ -39,7 +39,7 @@ ENUMERATOR = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>-?\w+)\s*,?[ \t]*(?P<
 
 
 def join(text):
-    """Returns a comment or a declaration as one line of text."""
+    """Returns the text of a comment or a declaration as one line."""
     text = re.sub(r"/\*|\*/", "", text)
     return re.sub(r"\s+", " ", " ".join(re.sub(r"^\s*\*(?=\s)", "", line) for line in text.splitlines())).strip()
 

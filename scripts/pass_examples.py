@@ -45,7 +45,7 @@ class Example:
 
 
 def read_examples(root):
-    """Returns {pass: Example} for all tests that contain a marked example. If two files contain examples of the same pass, exits with an error."""
+    """Returns {pass: Example} for all marked tests. Exits with an error if two files have examples of one pass."""
     found = {}
     for path in sorted((root / "test").rglob("*.mlir")):
         text = path.read_text()
@@ -105,7 +105,7 @@ def run(tool, arguments, text):
 
 
 def strip_module(text):
-    """Removes the lines `module {` and `}` from IR. If the module has attributes, the lines remain."""
+    """Returns IR without the lines `module {` and `}`, unless the module has attributes."""
     lines = text.strip("\n").splitlines()
     if lines and lines[0] == "module {" and lines[-1] == "}":
         lines = [line.removeprefix("  ") for line in lines[1:-1]]
@@ -180,7 +180,7 @@ def format_example(root, tool, name, example):
 
 
 def add_examples(root, page):
-    """Inserts an example after the description of each pass on the page. If a pass has no example, exits with an error."""
+    """Inserts an example after the description of each pass on a page. Exits with an error if an example is missing."""
     tool = root / "build/bin/fsdp-opt"
     examples = read_examples(root)
     names = re.findall(r"^### `-(\S+)`$", page, re.M)

@@ -84,9 +84,8 @@ def time_case(driver, bundle, case, direction, arguments, peak):
 
 
 def time_all(driver, description, chips, arguments, failed, clock):
-    """Times all kernels of the group "timed" except those in `failed`, a set of (chip, direction, name). Returns three values: a row of times for
-    each kernel; the TFLOP/s of cuBLAS for a product of 8192 x 8192 matrices; and the number of kernels that were not timed because the time limit was
-    reached."""
+    """Times the kernels except those in `failed`, a set of (chip, direction, name). Returns three values: a row of times for each kernel; the TFLOP/s
+    of cuBLAS for a product of 8192 x 8192 matrices; and the number of kernels that were not timed because the time limit was reached."""
     import peers
     body, flops = peers.product(8192)
     times = peers.compare_times({"cuBLAS": body}, arguments.rounds)["cuBLAS"]

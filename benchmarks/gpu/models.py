@@ -42,7 +42,7 @@ def timed():
 
 
 def generator_options(model, ranks):
-    """Returns the options with which fsdp-modelgen generates the model. The model's batch is the part of one rank."""
+    """Returns options of fsdp-modelgen that generate the model with the batch of one rank."""
     options = [model["family"], f"--layers={model['layers']}", f"--hidden={model['hidden']}", f"--heads={model['heads']}",
                f"--intermediate={model['intermediate']}", f"--vocab={model['vocab']}", f"--seq={model['seq']}", f"--batch={model['batch'] // ranks}"]
     return options + ([f"--kv-heads={model['kv_heads']}"] if model["family"] == "llama" else [])
@@ -54,11 +54,11 @@ def compiler_options(ranks):
     return [f"--mesh=shard={ranks}", "--param-dtype=bf16", "--overlap", "--reshard-after-forward=false"]
 
 
-TOKENS = "tokens.txt"  # name of the file whose bytes are the training tokens
+TOKENS = "tokens.txt"  # file whose bytes are the training tokens
 
 
 def train_options(model, tokens):
-    """Returns the options of fsdp-run. A run on a CPU and a run on a GPU use the same options."""
+    """Returns options of fsdp-run, which are the same for CPU and GPU."""
     return [f"--text={tokens}", "--val-batches=0", f"--steps={model['steps']}", f"--lr={model['lr']}"]
 
 

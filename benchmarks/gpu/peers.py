@@ -31,8 +31,7 @@ def block_mask(case, problem):
 
 
 def attend_functions(case, problem):
-    """Returns {name: function of q, k, v} for the libraries that compute the case. If a library refuses the case, its function raises an error at the
-    first call."""
+    """Returns {name: function of q, k, v} for the libraries that compute the case. A function raises an error at its first call if it refuses the case."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.attention.flex_attention import flex_attention
     functions = {}
@@ -64,7 +63,7 @@ def contenders(case, problem, direction):
                 o = attend(q, k, v)
                 torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
                 ready[name] = lambda o=o: torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
-        except Exception as error:  # Different libraries raise exceptions of different types.
+        except Exception as error:  # exception types differ between libraries
             refusals[name] = str(error).strip().splitlines()[0][:200]
     return ready, refusals
 
@@ -103,8 +102,8 @@ def milliseconds(body, repeats):
 
 
 def compare_times(bodies, rounds, seconds=0.02):
-    """Returns a dict that contains, for each name, the list of the milliseconds per call in each round. In each round, every function makes a warm-up
-    call and then some timed calls, so that changes of the GPU's clock rate affect all functions."""
+    """Returns {name: milliseconds in each round}. In a round, each function has a warm-up call and some timed calls, so that changes of the clock rate
+    affect all functions."""
     repeats = {}
     for name, body in bodies.items():
         body()

@@ -44,7 +44,7 @@ def run_process(words, seconds, environment=None):
 
 def find_cublaslt():
     """Searches for cuBLASLt in the environment, in PyTorch's packages and in CUDA's folders, in this order. Returns its path, or None if it was not
-    found. This search is necessary because the dynamic loader does not search PyTorch's packages."""
+    found. The dynamic loader does not search PyTorch's packages."""
     if "FSDPRT_CUBLASLT_LIBRARY" in os.environ:
         return os.environ["FSDPRT_CUBLASLT_LIBRARY"]
     places = [f"{folder}/nvidia/{package}/lib" for folder in sys.path for package in ("cu13", "cublas")]
@@ -57,7 +57,7 @@ def find_cublaslt():
 
 
 class Runner:
-    """Runs the fsdp-run program that a bundle contains."""
+    """Runs the fsdp-run of a bundle."""
 
     def __init__(self, bundle, driver, folder):
         self.program, self.folder = pathlib.Path(bundle) / "fsdp-run", pathlib.Path(folder)

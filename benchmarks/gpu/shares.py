@@ -1,10 +1,9 @@
 """Compares the time of each kernel with its floor. The floor is the least time in which the GPU can both move the kernel's bytes and compute its
 multiply-adds.
 
-1. Measure two rates of this GPU: the bytes per second that a copy within GPU memory reads and writes, and the FLOP/s of bf16 products in cuBLAS. If
-   PyTorch is not installed, the FLOP/s are taken from the GPU's data sheet.
-2. Run steps with --profile, which times each launch by two events of the compute stream. The artifact states the bytes and multiply-adds of each
-   kernel.
+1. Measure two rates of this GPU: the bytes per second that a copy within GPU memory reads and writes, and the FLOP/s of bf16 products in cuBLAS.
+   Without PyTorch, the FLOP/s are those of the data sheet.
+2. Run steps with --profile: each launch is timed by two events of the compute stream. The artifact states the bytes and multiply-adds of each kernel.
 3. The floor is the larger of two quotients: the kernel's bytes divided by the bytes per second, and the kernel's FLOPs divided by the FLOP/s. The GPU
    computes an f32 product as three tf32 products, each at half the rate of a bf16 product.
 """
@@ -67,7 +66,7 @@ def measure_device(driver, copy_bytes):
 
 def floor_of(command, bandwidth, products):
     """Returns two values: the floor in seconds, summed over all runs of the command; and "bytes" or "products", whichever determines the floor.
-    `products` is the FLOP/s of bf16 products, or None if it is unknown."""
+    `products` is the FLOP/s of bf16 products, or None."""
     moving = command["bytes"] / bandwidth
     work = 2 * (command["bf16_multiply_adds"] + command["multiply_adds"] / F32_PART)
     computing = work / products if products else 0.0

@@ -114,8 +114,7 @@ def time_model(everybody, model, turns, clock, peak, say):
 
 
 def is_wrong(row):
-    """Returns true if the row is that of an artifact that failed. An artifact that was not run because the time limit was reached does not count as
-    failed."""
+    """Returns true if the row is that of an artifact that failed. An artifact that was not run because of the time limit has not failed."""
     return row["who"] not in PEERS and bool(row["problem"]) and not row["problem"].endswith(SPENT)
 
 

@@ -38,8 +38,7 @@ def find_numpy():
 
 
 class Suite:
-    """The state that all parts share. `right` is true if all checks so far passed. `done` is the number of checks and measurements that have been
-    made."""
+    """The state that all parts share. `right` is true if all checks so far passed. `done` is the number of checks and measurements so far."""
 
     def __init__(self, arguments, description, chips, device, command):
         self.arguments, self.description, self.chips = arguments, description, chips
@@ -115,7 +114,7 @@ class Suite:
         self.count(len(rows), not any(each["clean"] is False for each in rows))
 
     def run_kernel_times(self):
-        """Times the kernels of this project and of other libraries. Runs after all other parts, because it uses PyTorch in this process."""
+        """Times kernels beside other libraries. Runs after all other parts, because it uses PyTorch in this process."""
         if self.has_torch and self.no_numpy:
             say(f"kernel-times: not run: {self.no_numpy}")
         elif self.has_torch:

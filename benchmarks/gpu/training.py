@@ -2,10 +2,9 @@
 
 1. At each step, the losses of one rank on the GPU are within TOLERANCE of the CPU's losses. This holds with this project's GEMM kernels, with
    cuBLASLt, and as a CUDA graph.
-2. Several ranks that share the GPU compute the same values, bit for bit, as one unsharded rank on the GPU (--check-against=unsharded). The losses of
-   these ranks are within TOLERANCE of the losses of one rank with the same global batch.
-3. In each run the arena has exactly the planned number of bytes. The GPU memory that is used in addition to the arenas is reported. It must not grow
-   after the first step.
+2. Several ranks that share the GPU compute the same values, bit for bit, as one unsharded rank on the GPU (--check-against=unsharded). Their losses
+   are within TOLERANCE of the losses of one rank with the same global batch.
+3. In each run the arena has exactly the planned number of bytes. GPU memory beside the arenas is reported, and does not grow after the first step.
 """
 import math
 
@@ -16,15 +15,14 @@ TOLERANCE = 2e-2  # relative tolerance for bf16, as in the project's tests
 
 
 def worst_difference(losses, expected):
-    """Returns the largest relative difference between a loss and the expected loss. Returns infinity if the numbers of losses differ or a loss is not
-    finite."""
+    """Returns the largest relative difference of a loss, or infinity if the numbers of losses differ or a loss is not finite."""
     if len(losses) != len(expected) or not losses or any(each is None or not math.isfinite(each) for each in losses):
         return math.inf
     return max(abs(a - b) / abs(b) for a, b in zip(losses, expected))
 
 
 def memory_problems(run):
-    """Returns a list of descriptions of what is wrong with the memory use of a run that ended normally."""
+    """Returns descriptions of what is wrong in the memory of a run that ended normally."""
     problems = []
     if run["planned_bytes"] is None or run["measured_bytes"] != run["planned_bytes"]:
         problems.append(f"the arena is {run['measured_bytes']} bytes, planned {run['planned_bytes']}")

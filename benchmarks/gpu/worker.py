@@ -2,7 +2,7 @@
 remaining checks. A process that sends no result within the time limit is killed."""
 import multiprocessing
 
-SECONDS = 900  # time limit in seconds of one check, which may compute attention over thousands of keys on the host
+SECONDS = 900  # time limit of a check, which may compute attention over thousands of keys on the host
 
 
 def failed(job, text):

@@ -22,7 +22,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from commands import explain, run, trace_steps
 
-PART = 0.3  # communication time of a step divided by its compute time
+PART = 0.3  # communication time divided by compute time
 BYTES = ["gpt2", "--layers=12", "--hidden=256", "--heads=4", "--vocab=256", "--seq=256", "--batch=2"]
 TABLE = [
     ("12 layers, 256 channels, bytes; 2 x 256 tokens", BYTES),
@@ -64,8 +64,7 @@ def attempt(sent):
 
 
 def best_of(model, tries):
-    """Makes several tries. Returns the result of the try in which the schedule hides the largest share of the waits. All files are written to a
-    temporary folder."""
+    """Returns the result of the try in which the schedule hides the largest share of the waits. Works in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         run("fsdp-modelgen", *model, "-o", "gpt.mlir")

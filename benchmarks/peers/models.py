@@ -7,7 +7,7 @@ RATE, DECAY, CLIP = 3e-4, 0.1, 1.0
 
 
 def make_torch(length):
-    """Returns a module whose forward takes tokens and targets, both of shape [batch, length], and computes the mean loss."""
+    """Returns a module whose forward computes the mean loss from tokens and targets, each [batch, length]."""
     import torch
     import torch.nn.functional as F
     from torch import nn

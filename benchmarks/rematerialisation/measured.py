@@ -4,10 +4,10 @@ is 60 % of the arena, and one without checkpointing.
 
     benchmarks/rematerialisation/measured.py [--share=0.6] [--rounds=8] [--ranks=1,2] [--cpu-time] [options of fsdp-modelgen]
 
-The runs of the two artifacts alternate. Each run uses one processor per rank, and takes two steps after a warm-up step. For each artifact, only the
-fastest step is used, because other processes can only lengthen a step. The planned ratio is the ratio of the estimated times of all kernels of a step
-(compute_seconds in docs/reference/explain.md). With `--cpu-time`, the CPU time of the ranks is measured instead of the elapsed time. This option is
-meant for machines that other users share.
+The runs of the two artifacts alternate. Each run uses one processor per rank, and takes two steps after a warm-up step. The fastest step of each
+artifact counts, since other processes only add time. The planned ratio is the ratio of the estimated times of all kernels of a step (compute_seconds
+in docs/reference/explain.md). With `--cpu-time`, the CPU time of the ranks is measured instead of the elapsed time. This option is meant for machines
+that other users share.
 """
 import argparse
 import os

@@ -3,8 +3,8 @@
 
     benchmarks/rematerialisation/sweep.py [--out=docs/benchmarks] [options of fsdp-modelgen]
 
-Only reads the plans of the compiler. No step is run. A plan states the estimated time of a step on CPU ranks and the size of the arena. These numbers
-are therefore the same on every machine. Writes a table and a plot (SVG). The default model is GPT-2 124M with 4 x 1024 tokens per rank on 4 ranks.
+Reads only plans, and runs no step. A plan states the estimated time of a step on CPU ranks and the size of the arena, so the numbers are equal on every
+machine. Writes a table and a plot (SVG). The default model is GPT-2 124M with 4 x 1024 tokens per rank on 4 ranks.
 """
 import argparse
 import json

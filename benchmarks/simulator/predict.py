@@ -5,13 +5,12 @@ measured with another model.
     benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--ranks=1,2]
                                     [--cpu-time]
 
- 1. Calibrate the rates, once for one rank and once for two ranks: train a small GPT and record a trace. For each command, only its fastest run is
-    used, because other processes can only lengthen a run. The rate of a kind of kernel is the sum of the work of all its commands divided by the sum
-    of their times. The time between two commands is taken as the launch time of a kernel. The rates of links are measured by cpu_collectives. In a
-    step, a unit is gathered twice and reduced once. The rate of a link is therefore taken from the mean time of two all-gathers and a reduce-scatter,
-    at the measured size that is nearest to the size of the unit.
+ 1. Calibrate for one rank and for two: a small GPT is trained with a trace. The fastest run of each command counts, since other processes only add time.
+    The rate of a kind of kernel is the sum of the work of all its commands divided by the sum of their times. The time between commands is taken as
+    launch time. The rates of links are measured by cpu_collectives. In a step, a unit is gathered twice and reduced once. The rate of a link is
+    therefore taken from the mean time of two all-gathers and a reduce-scatter, at the measured size that is nearest to the size of the unit.
  2. With these rates, simulate steps of models that have another depth, width, sequence length or family.
- 3. Measure steps of the same models, with one processor per rank, and report the fastest and the median step.
+ 3. Measure the fastest and the median step of the same models, on one processor per rank.
 
 `--cluster` writes the last simulated cluster to a file. With `--cpu-time`, the CPU time of the ranks is measured instead of the elapsed time. This
 option is meant for machines that other users share. CPU time does not contain the time in which a rank sleeps while it waits. It is therefore more

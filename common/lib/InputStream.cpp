@@ -21,8 +21,7 @@
 static constexpr int pauseMicroseconds = 20000, pausesWithoutWriter = 500,
                      millisecondsWithoutData = 600000;
 
-/// Returns the size as text: "16 MiB" if `bytes` is a multiple of 1 MiB, and otherwise for example
-/// "5 bytes".
+/// Returns text such as "16 MiB", or "5 bytes" if `bytes` is not a multiple of 1 MiB.
 static std::string sizeText(uint64_t bytes) {
   bool isRound = bytes >> 20 && bytes % (1 << 20) == 0;
   return isRound ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes) + " bytes";

@@ -8,8 +8,7 @@
 //  2. The parser reports a token right after it has read the last byte of the token. For a number,
 //     it has already read one byte more. The offset at which a token begins is found by walking
 //     back over the bytes of the token.
-//  3. A binary search in the list of the offsets of all lines converts an offset to a line and a
-//     column.
+//  3. A binary search in the offsets of all lines converts an offset to line and column.
 //
 // The time is O(bytes + tokens · log lines).
 //
@@ -52,8 +51,7 @@ std::optional<uint64_t> JsonValue::asUnsigned() const {
 std::optional<double> JsonValue::asDouble() const {
   if (!is(Kind::integer) && !is(Kind::number))
     return std::nullopt;
-  // The parser refuses numbers that are too large for a double. A number that is out of range here
-  // is therefore too close to 0.
+  // The parser refuses numbers that are too large, so a number out of range is too close to 0.
   return readNumber<double>(*this).value_or(0);
 }
 
@@ -174,8 +172,7 @@ public:
                  "expected a number that a double can hold, found " + shortText(token)};
       return false;
     }
-    // `what` is a text such as "[json.exception.parse_error.101] parse error at line 1, column 2:
-    // DETAILS".
+    // `what` is "[json.exception.parse_error.101] parse error at line 1, column 2: DETAILS".
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
     what = what.substr(begin == std::string_view::npos ? 0 : begin + 2);
@@ -250,7 +247,7 @@ private:
   std::string_view text;
   JsonProblem &problem;
   std::vector<size_t> lines; ///< offsets of the first byte of each line
-  size_t offset = 0;         ///< number of bytes that have been read
+  size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
   /// For each open value: names of the members that it already has.

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// libsodium creates and verifies the signatures. No ASN.1 parser is needed, because RFC 8410 allows
-// only one DER encoding of an Ed25519 key: a fixed prefix, which is shown below in hexadecimal, and
-// the 32 bytes of the key.
+// libsodium signs and verifies. No ASN.1 parser is needed, because RFC 8410 allows one DER encoding
+// of an Ed25519 key: a fixed prefix (below in hexadecimal) and the 32 bytes of the key.
 //
 //   -----BEGIN PRIVATE KEY-----   302e020100300506032b657004220420 and the seed
 //   -----BEGIN PUBLIC KEY-----    302a300506032b6570032100 and the point
@@ -32,7 +31,7 @@ struct KeyForm {
   const char *begin, *end, *what, *command;
   std::vector<unsigned char> prefix;
 };
-/// Contains the 32 bytes of a key. The destructor overwrites these bytes with zeros.
+/// Contains the 32 bytes of a key. The destructor overwrites them.
 struct Key {
   unsigned char bytes[32] = {};
   ~Key() { sodium_memzero(bytes, sizeof bytes); }

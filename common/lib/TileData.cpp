@@ -6,8 +6,7 @@
 //
 // The tile registers are a state component of XSAVE. Linux enables this component for a process
 // only on request, by the system call arch_prctl (see Documentation/arch/x86/xstate.rst in the
-// sources of Linux). Linux before version 5.16 does not have this request and does not enable the
-// component.
+// sources of Linux). Linux before 5.16 has no such request and does not enable the component.
 //
 //===----------------------------------------------------------------------===//
 

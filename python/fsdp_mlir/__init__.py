@@ -13,8 +13,8 @@
         run.save("run1")
         module.load_state_dict(run.state_dict())
 
-Importing this package imports no other package than NumPy. A call of ``export_torch`` imports torch
-and iree-base-compiler, and a call of ``export_jax`` imports jax.
+Importing this package imports only NumPy. A call of ``export_torch`` imports torch and
+iree-base-compiler, and a call of ``export_jax`` imports jax.
 """
 
 from __future__ import annotations

@@ -73,8 +73,7 @@ def _from_hugging_face(path: str, batch: int, sequence: int, attention: str, wei
 
 
 def causal_loss(model, tokens, targets):
-    """Returns the mean cross-entropy of each position's target. Positions whose target is -100 do
-    not count."""
+    """Returns the mean cross-entropy of each position's target. Targets of -100 do not count."""
     import torch
 
     logits = model(input_ids=tokens).logits

@@ -59,19 +59,17 @@ class Artifact:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks, which is the product of the sizes of the mesh's axes."""
+        """Number of ranks: the product of the mesh's axes."""
         return self._info.ranks
 
     @property
     def arena_bytes(self) -> int:
-        """Size in bytes of the arena of one rank. The arena contains all memory that a step
-        uses."""
+        """Bytes of a rank's arena, which contains all memory that a step uses."""
         return self._info.arena_bytes
 
     @property
     def tokens_per_step(self) -> int:
-        """Number of tokens that all ranks together process in one step. It is 0 if the model has no
-        input "tokens"."""
+        """Number of tokens of all ranks in one step, or 0 if the model has no input "tokens"."""
         return self._info.tokens_per_rank * self._info.ranks
 
     @property
@@ -81,7 +79,7 @@ class Artifact:
 
     @property
     def target(self) -> str:
-        """Name of the CPU or GPU for which the kernels are compiled."""
+        """CPU or GPU for which the kernels are compiled."""
         return self._info.target.decode()
 
     def has_program(self, name: str) -> bool:

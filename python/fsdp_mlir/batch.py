@@ -27,8 +27,7 @@ class BoundInput:
         self.parts = [(rank, micro) for rank in ranks for micro in range(about.micro_batches)]
 
     def convert(self, value: Any) -> np.ndarray:
-        """Returns ``value`` as a contiguous array of the element type of this input. Raises
-        BadInputError."""
+        """Returns ``value`` as a contiguous array of this input's type. Raises BadInputError."""
         try:
             array = to_numpy(value)
         except TypeError as error:
@@ -71,7 +70,7 @@ def _may_convert(source: np.dtype, target: np.dtype) -> bool:
 
 
 def _round_bf16(array: np.ndarray, name: str) -> np.ndarray:
-    """Returns the bits of floats that are rounded to the nearest bf16 values, ties to even."""
+    """Returns floats as bits of the nearest bf16 values, ties to even."""
     if array.dtype.kind != "f":
         refuse(f"input '{name}': expected bf16, found {array.dtype}")
     bits = array.astype(np.float32).view(np.uint32)
@@ -81,8 +80,7 @@ def _round_bf16(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def by_input(batch: Any, bound: Sequence[BoundInput]) -> list[np.ndarray]:
-    """Converts the arrays of a batch, and returns them in the order of ``bound``. Raises
-    BadInputError."""
+    """Returns a batch's converted arrays in the order of ``bound``. Raises BadInputError."""
     names = [one.about.name for one in bound]
     if isinstance(batch, Mapping):
         if missing := [name for name in names if name not in batch]:

@@ -24,9 +24,8 @@ from .model import Model
 class AdamW:
     """AdamW. The decoupled weight decay applies to parameters of rank 2 or more.
 
-    ``lr`` is the learning rate of each step that does not set another rate. ``state_dtype`` is the
-    type of the moments, f32 or bf16. ``clip_grad_norm`` is the limit to which the global gradient
-    norm is clipped. 0 means that gradients are not clipped.
+    ``lr`` is the learning rate of a step that sets none. ``state_dtype`` is the type of the
+    moments, f32 or bf16. ``clip_grad_norm`` limits the global gradient norm; 0 means no limit.
     """
 
     lr: float = 3e-4
@@ -44,7 +43,7 @@ class AdamW:
 
 @dataclasses.dataclass(frozen=True)
 class SGD:
-    """Stochastic gradient descent. The weight decay is added to the gradient, as in torch.optim.SGD.
+    """Stochastic gradient descent. As in torch.optim.SGD, weight decay is added to the gradient.
 
     The decay applies to parameters of rank 2 or more.
     """
@@ -69,7 +68,7 @@ _TAKEN = {"o": "use output=", "compile_to": "use fsdp-compile", "emit": "use fsd
 
 
 def _word(value: Any) -> str:
-    """Returns the value of an option in the form that the command line of fsdp-compile requires."""
+    """Returns the text of an option's value for the command line of fsdp-compile."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -82,8 +81,7 @@ def _word(value: Any) -> str:
 
 
 def command_line(options: Mapping[str, Any]) -> list[str]:
-    """Converts keyword options to arguments of fsdp-compile. Options whose value is None are
-    omitted."""
+    """Returns keyword options as arguments of fsdp-compile, without those that are None."""
     arguments = []
     for name, value in options.items():
         if name in _TAKEN:
@@ -117,10 +115,9 @@ def run_compiler(arguments: Sequence[str], source: str, quiet: bool = False) -> 
 
 
 class Step(Artifact):
-    """A compiled training step. ``compile`` and ``Step.load`` return an object of this class.
+    """A compiled training step, which ``compile`` or ``Step.load`` returns.
 
-    ``path`` is the .fsdp file. If the file is temporary, it is removed when this object is
-    destroyed.
+    ``path`` is the .fsdp file. If the file is temporary, it is removed with this object.
     """
 
     def __init__(self, path: str | pathlib.Path, model: Model | None = None,
@@ -133,7 +130,7 @@ class Step(Artifact):
 
     @staticmethod
     def load(path: str | pathlib.Path, model: Model | None = None) -> Step:
-        """Opens an artifact that was written by fsdp-compile or by ``Step.save``."""
+        """Opens an artifact that fsdp-compile or ``Step.save`` wrote."""
         return Step(path, model)
 
     def save(self, path: str | pathlib.Path) -> None:
@@ -141,12 +138,11 @@ class Step(Artifact):
         shutil.copyfile(self.path, path)
 
     def explain(self, form: str = "text", what_if: str | None = None) -> str:
-        """Returns the output of --explain, which describes memory, units and communication. ``form``
-        is text, json or dtypes.
+        """Returns the output of --explain, which describes memory, units and communication.
+        ``form`` is text, json or dtypes.
 
-        If ``what_if`` is set, for example to "mesh=shard=8", the output compares the plan with plans
-        for these other options. Raises CompileError if options contradict each other. Raises
-        ValueError if the step was loaded from a file.
+        ``what_if`` compares the plan with plans for other options, such as "mesh=shard=8". Raises
+        CompileError if options contradict each other. Raises ValueError if the step was loaded.
         """
         if form == "text" and what_if is None and self._plan:
             return self._plan
@@ -155,7 +151,7 @@ class Step(Artifact):
         return self._recompile([f"--explain={form}"])
 
     def report(self, path: str | pathlib.Path) -> None:
-        """Writes an HTML page that shows the plan to ``path``, like the option --report."""
+        """Writes an HTML page with the plan to ``path``, as --report does."""
         self._recompile([f"--report={os.fspath(path)}"])
 
     def _recompile(self, extra: Sequence[str], writes: bool = True) -> str:
@@ -169,8 +165,7 @@ class Step(Artifact):
         return self.model.source if self.model else str(self.path)
 
     def train(self, ranks: int | None = None, weights: Any = None, **options: Any):
-        """Starts a training run. The result is used in a ``with`` statement. ``fsdp_mlir.Run``
-        describes the arguments."""
+        """Starts a run for a ``with`` statement. ``fsdp_mlir.Run`` describes the arguments."""
         from .run import Run
 
         return Run(self, ranks=ranks, weights=weights, **options)
@@ -181,16 +176,14 @@ def compile(model: Model | str | os.PathLike, mesh: str | Mapping[str, int] | No
             output: str | os.PathLike | None = None, **options: Any) -> Step:
     """Compiles the sharded training step of ``model`` and returns it.
 
-    ``mesh``: number of ranks on each axis, such as "shard=2" or {"replicate": 2, "shard": 4}.
-    ``param_dtype``: type of the parameters, which is f32, bf16 or f16. ``output``: path of the .fsdp
-    file. By default, the file is temporary. ``options``: any other options of fsdp-compile, whose
-    names are written with underscores, for example ``grad_accum=4``,
-    ``activation_checkpointing="full"``, ``config="fsdp.json"``. docs/reference/options.md lists all
-    options.
+    ``mesh``: ranks per axis, such as "shard=2" or {"replicate": 2, "shard": 4}. ``param_dtype``:
+    f32, bf16 or f16. ``output``: path of the .fsdp file. By default, the file is temporary.
+    ``options``: any other options of fsdp-compile, whose names are written with underscores, for
+    example ``grad_accum=4``, ``activation_checkpointing="full"``, ``config="fsdp.json"``.
+    docs/reference/options.md lists all options.
 
     Raises CompileError with the compiler's diagnostics. If the exporter recorded locations, the
-    diagnostics refer to the module's own source. Issues a CompileWarning for each warning of the
-    compiler.
+    diagnostics refer to the module's own source. Issues CompileWarning for warnings.
     """
     folder = None
     if isinstance(model, Model):

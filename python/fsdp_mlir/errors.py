@@ -14,15 +14,13 @@ class FsdpError(Exception):
 
 
 class ToolNotFoundError(FsdpError):
-    """Is raised if a tool or the runtime library of fsdp-mlir is in none of the places that
-    ``tools`` searches."""
+    """A tool or the runtime library of fsdp-mlir was not found where ``tools`` searches."""
 
 
 class ExportError(FsdpError):
-    """Is raised if a module cannot be exported.
+    """A module cannot be exported.
 
-    ``file`` and ``line`` are the location in the module's own source, or None if the location is
-    unknown.
+    ``file`` and ``line`` are a location in the module's own source, or None if it is not known.
     """
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None):
@@ -47,8 +45,7 @@ class Diagnostic:
 
 
 class CompileError(FsdpError):
-    """Is raised if fsdp-compile refuses a model or an option. ``diagnostics`` are the compiler's
-    messages."""
+    """fsdp-compile refused a model or an option. ``diagnostics`` are the compiler's messages."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
         self.diagnostics = tuple(diagnostics)
@@ -69,25 +66,23 @@ class RuntimeFailure(FsdpError):
 
 
 class BadInputError(RuntimeFailure, ValueError):
-    """Is raised if an argument, a batch or a file does not match the artifact."""
+    """An argument, a batch or a file does not match the artifact."""
 
 
 class RankLostError(RuntimeFailure):
-    """Is raised if a rank died, or if a rank ended before the end of the run."""
+    """A rank died, or ended before the run ended."""
 
 
 class RankHungError(RuntimeFailure):
-    """Is raised if a rank made no progress within the time limit."""
+    """A rank made no progress within the time limit."""
 
 
 class NonFiniteError(RuntimeFailure):
-    """Is raised if the loss or the gradient norm of a step is not finite. The step changed no
-    parameter."""
+    """A loss or gradient norm is not finite. The step changed no parameter."""
 
 
 class LookupRangeError(RuntimeFailure):
-    """Is raised if a checked lookup read at an index that is outside its table. The step changed no
-    parameter."""
+    """A checked lookup read an id outside its table. The step changed no parameter."""
 
 
 _DIAGNOSTIC = re.compile(
@@ -96,8 +91,7 @@ _DIAGNOSTIC = re.compile(
 
 
 def parse_diagnostics(text: str) -> list[Diagnostic]:
-    """Returns the diagnostics that a tool printed to stderr. Lines that quote source code are
-    skipped."""
+    """Returns the diagnostics in the stderr of a tool. Lines that quote source code are skipped."""
     found: list[Diagnostic] = []
     for line in text.splitlines():
         match = _DIAGNOSTIC.match(line)

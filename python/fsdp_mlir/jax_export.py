@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Exports a JAX function that computes a loss, as MLIR.
 
-1. JAX traces the loss to a jaxpr. Custom differentiation rules (``custom_vjp``, ``custom_jvp``) that
-   JAX itself does not define are refused, because the compiler differentiates the forward
-   computation and ignores such rules.
-2. ``stop_gradient`` is lowered to a call of a function without a body. The stage Import of the
-   compiler replaces this call.
-3. The arguments of the function get the attribute ``fsdp.param`` or ``fsdp.batch``. The name of a
-   parameter is its path in the tree of parameters.
+1. JAX traces the loss to a jaxpr. Differentiation rules that are not JAX's own (``custom_vjp``,
+   ``custom_jvp``) are refused, because the compiler differentiates the forward and ignores them.
+2. ``stop_gradient`` is lowered to a call of a bodiless function, which the stage Import replaces.
+3. The arguments of the function get the attribute ``fsdp.param`` or ``fsdp.batch``. A parameter's
+   name is its path in the tree.
 
 The exported text is StableHLO, which the compiler's pass fsdp-lower-stablehlo lowers.
 """
@@ -61,8 +59,8 @@ def _inner_jaxprs(equation):
 
 
 def _is_own(equation) -> bool:
-    """Returns true for a custom rule of JAX itself. Such a rule equals the derivative of the forward
-    computation."""
+    """Returns true for a custom rule of JAX itself. Such a rule equals the derivative of the
+    forward computation."""
     function = equation.params.get("jvp_jaxpr_fun") or equation.params.get("jvp_jaxpr_thunk")
     file, _ = _place(equation)
     name = str(equation.params.get("name", ""))
@@ -72,8 +70,7 @@ def _is_own(equation) -> bool:
 
 
 def _check(jaxpr, custom_gradients: str) -> None:
-    """Checks that a jaxpr contains only operations that the compiler supports. Raises
-    ExportError."""
+    """Checks that a jaxpr has only operations that the compiler supports. Raises ExportError."""
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         custom = name.startswith(("custom_vjp", "custom_lin")) or (
@@ -120,8 +117,8 @@ def _stops_as_calls(count: list[int]):
     before = table.get(key)
     mlir.register_lowering(key, lower)
     try:
-        # At the end of its lowering, JAX runs a pass of Shardy that crashes on functions without a
-        # body. Shardy is therefore turned off; the compiler does not use its shardings.
+        # At the end of JAX's lowering, a pass of Shardy crashes on functions without a body. Shardy
+        # is turned off, because the compiler does not use its shardings.
         with config.use_shardy_partitioner(False):
             yield
     finally:
@@ -147,8 +144,7 @@ def _count_stops(ir, module) -> int:
 
 
 def _mark_arguments(text: str, arguments: Sequence[dict]) -> str:
-    """Sets the attributes of the arguments of the public function, and stores the number of
-    stop_gradient markers in the module."""
+    """Sets the attributes of the public function's arguments, and stores the number of markers."""
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
 
@@ -171,19 +167,16 @@ def _mark_arguments(text: str, arguments: Sequence[dict]) -> str:
 def export_jax(loss: Callable, params: Any, *example_batch: Any,
                batch_names: Sequence[str] | None = None, frozen: Callable[[str], bool] | None = None,
                custom_gradients: str = "refuse", name: str | None = None) -> Model:
-    """Exports the function ``loss(params, *batch)`` as a Model. The function must return a float
-    scalar.
+    """Exports the function ``loss(params, *batch)``, which returns a float scalar, as a Model.
 
     ``params``: a tree of arrays. The name of a parameter is the path of its leaf, such as "h.0.w".
     ``example_batch``: the arrays of one rank's batch. A dict of arrays by name is also possible; it
-    is passed to ``loss`` as one argument. ``batch_names``: names of the inputs. By default, they are
-    the keys of the dict, or "tokens" and "targets" for two arrays of integers. ``frozen``: a
-    function that returns true for the name of each parameter that is not to be trained.
-    ``custom_gradients``: "refuse" (default) refuses the user's own differentiation rules;
-    "differentiate" ignores them and differentiates the forward computation.
+    is passed to ``loss`` as one argument. ``batch_names``: names of the inputs; by default the
+    dict's names, or "tokens" and "targets" for two arrays of integers. ``frozen`` selects the
+    parameters that are not trained. ``custom_gradients``: "refuse" (default) refuses the user's own
+    differentiation rules; "differentiate" ignores them and differentiates the forward computation.
 
-    Raises ExportError if the function cannot be exported. The error contains a location in the
-    user's source if JAX provides one.
+    Raises ExportError, with a location in the user's source if JAX gives one.
     """
     import jax
 

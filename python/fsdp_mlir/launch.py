@@ -23,11 +23,10 @@ class Launch:
     @staticmethod
     def join(artifact: Artifact, device: str, backend: str | None,
              timeout_seconds: float) -> Launch | None:
-        """Connects this process to the other ranks. Returns None if this process was not started by
-        a launcher.
+        """Connects to the other ranks. Returns None if this process was not started by a launcher.
 
-        Raises BadInputError if the number of processes differs from the artifact's number of ranks.
-        Raises RuntimeFailure if the other ranks do not connect within the time limit.
+        Raises BadInputError if the number of processes differs from the artifact's number of ranks,
+        and RuntimeFailure if the other ranks do not connect in time.
         """
         library = artifact._library
         options = native.LaunchOptions.make(

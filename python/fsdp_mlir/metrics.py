@@ -18,7 +18,7 @@ class Metrics:
     ``loss`` is the mean loss, ``grad_norm`` is the global gradient norm before clipping, ``lr`` is
     the learning rate, and ``tokens`` is the number of tokens. ``finite`` is False if the loss or
     ``grad_norm`` is not finite. Such a step does not change any state. ``loss_scale`` is the loss
-    scale that the next step will use, or 0 if the model has no loss scale.
+    scale of the next step, or 0 if the model has none.
     """
 
     step: int
@@ -34,8 +34,7 @@ class Metrics:
 
 
 class NonFiniteLimit:
-    """Counts consecutive steps whose loss or gradient norm is not finite. ``given`` is the argument
-    ``on_nonfinite`` of Run."""
+    """Counts consecutive non-finite steps. ``given`` is the argument ``on_nonfinite`` of Run."""
 
     def __init__(self, given: str | int | None):
         self._in_a_row = 0

@@ -19,8 +19,7 @@ from .errors import ExportError
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A parameter of the loss function. ``dtype`` is MLIR's name of the element type, such as
-    f32."""
+    """A parameter of the loss. ``dtype`` is MLIR's name of the element type, such as f32."""
 
     name: str
     shape: tuple[int, ...]
@@ -30,8 +29,7 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True)
 class BatchInput:
-    """A batch input of the loss function. ``shape`` is the shape of the input for the batch of one
-    rank."""
+    """A batch input of the loss function. ``shape`` is its shape for the batch of one rank."""
 
     name: str
     shape: tuple[int, ...]
@@ -50,16 +48,14 @@ def check_names(parameters: Iterable[str], inputs: list[str], advice: str) -> No
 
 @dataclasses.dataclass
 class Model:
-    """The loss of a model as MLIR text. The arguments of the function have the attributes that
-    exporters set.
+    """The loss of a model as MLIR text, whose arguments have the attributes of the exporters.
 
     ``text`` contains everything except the values of the parameters. ``weights`` is a function that
-    returns the current values of the parameters by name. The function is called when a run starts.
-    If ``weights`` is None, the runtime draws random values.
+    returns the current values by name. The function is called when a run starts. If ``weights`` is
+    None, the runtime draws random values.
 
-    ``aliases`` maps each additional name of a shared parameter (tied weights) to the name that
-    ``parameters`` contains. ``buffers`` are those names in the module's state that are not
-    parameters.
+    ``aliases`` maps each further name of a shared parameter (tied weights) to the name in
+    ``parameters``. ``buffers`` are those names in the module's state that are not parameters.
     """
 
     text: str
@@ -109,8 +105,7 @@ class Model:
     def load(path: str | pathlib.Path) -> Model:
         """Reads a model from MLIR text that ``save``, fsdp-modelgen or another exporter wrote.
 
-        If a .safetensors file with the same name exists in the folder, the weights are read from
-        that file.
+        If there is a .safetensors file with the same name beside it, that file has the weights.
         """
         path = pathlib.Path(path)
         text = path.read_text()

@@ -3,8 +3,7 @@
 """The runtime's C interface (``fsdprt/fsdprt.h``) by ctypes.
 
 The structures have the same members as those of the C header. ``tests/test_native.py`` compares the
-names and the types of the members with the header. If a call returns an error status, the exception
-for this status is raised.
+names and types of their members. A call that fails raises the exception for the returned status.
 """
 
 from __future__ import annotations
@@ -50,13 +49,12 @@ def refuse(message: str):
 
 
 def numpy_dtype(dtype: int) -> np.dtype:
-    """Returns the NumPy type that represents an fsdprt_dtype. A bf16 is represented by its 16
-    bits."""
+    """Returns the NumPy type of an fsdprt_dtype. A bf16 is represented by its 16 bits."""
     return np.dtype(_NUMPY[dtype])
 
 
 class _Sized(ctypes.Structure):
-    """Base class of structures whose first member is the size of the structure in bytes."""
+    """A structure whose first member is the structure's size in bytes."""
 
     @classmethod
     def make(cls, **values):
@@ -170,8 +168,7 @@ _CALLS = {
     "fsdprt_saver_poll": [c_void_p, c_void_p, POINTER(c_int32)],
     "fsdprt_saver_wait": [c_void_p, c_void_p],
 }
-# Functions without an error argument, with the type of their result and the types of their
-# arguments.
+# Functions without an error argument, with the types of their result and their arguments.
 _PLAIN = {
     "fsdprt_abi_version": (c_uint32, []),
     "fsdprt_version": (c_char_p, []),
@@ -197,8 +194,8 @@ def _raise(error: Error) -> None:
 class Library:
     """The loaded runtime library. The function ``fsdprt_x`` is the attribute ``x`` of this object.
 
-    All calls of a Library share one buffer for error messages. Therefore only one thread may call
-    the library at a time. The C interface has the same requirement for calls with the same session.
+    All calls of a Library share one buffer for errors, so only one thread may call it at a time.
+    The C interface has the same requirement for calls with the same session.
     """
 
     def __init__(self, path: str):

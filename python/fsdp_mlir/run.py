@@ -34,23 +34,23 @@ class Run:
     torchrun, mpirun or srun started the process, this process contains one rank. All processes must
     then call the methods of this class in the same order.
 
-    ``weights``: the initial values of the parameters. They are a torch module, a mapping of names
-    to arrays, or the path of a .safetensors file or index. "model" selects the values of the
-    exported model, and is the default if the model has values. None selects the values that the
-    artifact contains, or, if it contains none, random values from ``seed``.
+    ``weights``: the initial values: a torch module, a mapping of names to arrays, or the path of a
+    .safetensors file or index. "model" means the values of the exported model, and is the default
+    if the model has values. None selects the values that the artifact contains, or, if it contains
+    none, random values from ``seed``.
 
     ``resume``: a save, or a folder of saves. The run loads the states of the save. ``weights`` must
-    then be None or "model", and has no effect. A warning is issued if the save has a different
-    mesh, sharding strategy or storage of states.
+    then be None or "model", and has no effect. A different mesh, sharding strategy or storage of
+    states causes a warning.
 
     ``on_nonfinite``: what ``step`` does if the loss or the gradient norm of a step is not finite.
     Such a step does not change the parameters. "raise" raises NonFiniteError, and "skip" returns
     the metrics. A number N raises NonFiniteError after N such steps in a row. The default is
     "raise", or 50 if the model has a dynamic loss scale.
 
-    ``check_against_unsharded``: if true, an unsharded rank trains beside the sharded ranks. A step
-    raises RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit
-    for bit. The method ``compare()`` compares all values.
+    ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
+    RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit for bit.
+    The method ``compare()`` compares all values.
 
     The other arguments are those of the options of fsdp-run: ``device`` (cpu or cuda), ``backend``,
     ``threads_per_rank``, ``seed``, ``timeout_seconds`` (of the watchdog), ``offload_directory``,
@@ -119,8 +119,7 @@ class Run:
             self._blocks[native.REFERENCE] = _BLOCK()
 
     def _agreement(self, resume) -> bytes | None:
-        """Returns the settings that must be equal in all processes, as lines of the form
-        name=value."""
+        """Returns what must be equal in all processes, as lines of name=value."""
         if not self._launch:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
@@ -160,7 +159,7 @@ class Run:
 
     @property
     def is_root(self) -> bool:
-        """True in the process of rank 0. Only this process should print text and write files."""
+        """True in the process of rank 0, which should print and write files."""
         return self._launch is None or self._launch.rank == 0
 
     def info(self) -> native.SessionInfo:
@@ -183,17 +182,16 @@ class Run:
 
         ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs,
         or a single array if there is one input. The leading dimension counts the examples of all
-        ranks of this process. The examples of rank 0 are first. Among the examples of a rank, those
-        of micro-batch 0 are first. A contiguous array that has the input's type is not copied.
+        ranks of this process: rank 0's examples are first, and within a rank those of micro-batch 0
+        are first. A contiguous array that has the input's type is not copied.
 
-        ``lr``: learning rate of this step and of the following steps. Without ``lr``, a step uses
-        the learning rate of the previous step. If the first step has no ``lr``, it uses the rate of
-        the resumed save, or the rate of the artifact if no save was resumed.
+        ``lr``: learning rate from this step on. By default a step has the rate of the previous
+        step. If the first step has no ``lr``, it uses the rate of the resumed save, or the rate of
+        the artifact if no save was resumed.
 
-        Raises BadInputError, without changing any state, if the batch has another shape or type or
-        contains an id that is out of range. Raises NonFiniteError as the argument ``on_nonfinite``
-        of Run requires. If an earlier ``save(wait=False)`` has failed, raises RuntimeFailure
-        instead of running the step.
+        Raises BadInputError for a batch of another shape or type, or for ids out of range, without
+        changing any state. Raises NonFiniteError as ``on_nonfinite`` requires. If an earlier
+        ``save(wait=False)`` has failed, raises RuntimeFailure instead of running the step.
         """
         session = self._open()
         self._poll_save()
@@ -317,8 +315,8 @@ class Run:
     def compare(self) -> None:
         """Compares every value of every rank with the value of the unsharded rank, bit for bit.
 
-        Raises RuntimeFailure at the first difference. Raises BadInputError if the run was created
-        without ``check_against_unsharded``.
+        Raises RuntimeFailure at the first difference, and BadInputError if the run has no
+        ``check_against_unsharded``.
         """
         if not self._checks:
             refuse("compare: the run was started without check_against_unsharded=True")
@@ -348,8 +346,7 @@ class Run:
         return None
 
     def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yields the name and the current value of each parameter. The value is gathered from the
-        shards of all ranks.
+        """Yields the name and the current value of each parameter, gathered from its shards.
 
         If a parameter has an f32 master, its value is the value of the master. If the run has
         several processes, each process must read the iterator to its end, but only the process of
@@ -359,20 +356,18 @@ class Run:
             yield parameter.name, self._read(parameter, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns all parameters by name, in the form in which the framework that exported the
-        model stores its state.
+        """Returns all parameters by name, in the form of the framework that exported the model.
 
-        If the model comes from PyTorch, the result is a ``state_dict`` of the module for
-        ``module.load_state_dict``. It contains the trained values, tied weights and buffers.
-        Otherwise the result contains NumPy arrays, in which bf16 is converted to f32.
+        For a model from PyTorch, returns a ``state_dict`` of the module with trained values, tied
+        weights and buffers, for ``module.load_state_dict``. Otherwise returns NumPy arrays, with
+        bf16 converted to f32.
         """
         values = {name: widened(value) for name, value in self.parameters()}
         model = getattr(self.artifact, "model", None)
         return model.to_state(values) if model is not None else values
 
     def optimizer_state(self) -> dict[str, dict[str, np.ndarray]]:
-        """Returns {name: {role: values}}, which contains the optimizer states of each trained
-        parameter.
+        """Returns {name: {role: values}} with the optimizer states of each trained parameter.
 
         The roles are first_moment and second_moment for AdamW, and momentum for SGD.
         """
@@ -385,13 +380,11 @@ class Run:
         return found
 
     def load_state_dict(self, values: Mapping[str, Any] | Any, strict: bool = True) -> None:
-        """Sets the parameters in all ranks. ``values`` contains arrays by name, or is a torch
-        module.
+        """Sets parameters in all ranks from arrays by name or from a torch module.
 
         If a parameter has several names (tied weights), their values must be equal. The buffers of
         a module are ignored. If ``strict`` is false, ``values`` may omit parameters whose values
-        the artifact contains. If a value is wrong, raises BadInputError before any parameter is
-        changed.
+        the artifact contains. Raises BadInputError before any parameter is set.
         """
         model = getattr(self.artifact, "model", None)
         arrays = checked_values(self.artifact, named_arrays(values), model, strict)
@@ -412,15 +405,14 @@ class Run:
         """Saves the complete state of the run. A run that is resumed from the save computes the
         same results bit for bit.
 
-        Writes the folder step-NNNNNNNN in ``folder``. At any time, this folder is either complete
-        or absent. If ``keep`` is above 0, only the newest ``keep`` saves are kept. If it is 0, all
-        saves are kept. Returns the path of the save. Raises BadInputError if the folder contains
-        saves of another run.
+        Writes folder/step-NNNNNNNN, which is complete or does not exist. Keeps the newest ``keep``
+        saves, or all saves if ``keep`` is 0. Returns the path of the save. Raises BadInputError if
+        the folder contains saves of another run.
 
         With ``wait=False``, the method returns as soon as the states are copied. A thread then
-        writes the copy to disk while further steps run. ``wait=False`` requires an artifact that
-        was compiled with async_save=True. If the thread fails, the next call of ``step``, ``save``
-        or ``wait_for_saves`` raises RuntimeFailure. Earlier saves remain. While a save is being
+        writes the copy while steps run. This needs an artifact that was compiled with
+        async_save=True. If the thread fails, the next call of ``step``, ``save`` or
+        ``wait_for_saves`` raises RuntimeFailure. Earlier saves remain. While a save is being
         written, ``save`` and ``close`` first wait for the end of this save. All processes of a run
         must call ``save``, ``step`` and ``wait_for_saves`` in the same order.
         """
@@ -468,7 +460,7 @@ class Run:
     def close(self) -> None:
         """Waits for a save that is being written, ends the run, and frees the memory of the run.
 
-        The context manager calls this method when the ``with`` statement ends.
+        The context manager calls this method.
         """
         if self._session is not None:
             try:
@@ -514,6 +506,5 @@ class Run:
         if getattr(self, "_session", None) is not None:
             try:
                 self._end(None)
-            # When the interpreter exits, it may already have freed objects that this method needs.
-            except Exception:
+            except Exception:  # at exit, the interpreter may already have freed what this needs
                 pass

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads and writes .safetensors files of NumPy arrays, with no package but NumPy.
 
-A file contains the size of the header in 8 bytes (little-endian), a JSON header with the dtype, the
-shape and the offsets of each tensor, and then the values. See
-https://huggingface.co/docs/safetensors.
+A file has the header's size (8 bytes, little-endian), a JSON header with dtype, shape and offsets
+of each tensor, and the values. See https://huggingface.co/docs/safetensors.
 """
 
 from __future__ import annotations
@@ -28,13 +27,12 @@ _MOST_HEADER = 100 << 20
 
 
 class FileError(FsdpError, ValueError):
-    """Is raised if a file is not a .safetensors file, or is damaged."""
+    """A file is not a .safetensors file, or is damaged."""
 
 
 def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray],
           metadata: Mapping[str, str] | None = None) -> None:
-    """Writes tensors to a .safetensors file in the given order. While the file is incomplete, it
-    has a temporary name."""
+    """Writes tensors in the given order. While the file is incomplete, it has a temporary name."""
     from .arrays import dtype_name
 
     header: dict = {"__metadata__": dict(metadata)} if metadata else {}
@@ -61,8 +59,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray],
 
 
 def _header(path: pathlib.Path, file) -> tuple[dict, int]:
-    """Returns the header of a file, and the file offset at which the values begin. Raises
-    FileError."""
+    """Returns the header, and the file offset at which the values begin. Raises FileError."""
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or length > min(size - 8, _MOST_HEADER):
@@ -83,7 +80,7 @@ def _header(path: pathlib.Path, file) -> tuple[dict, int]:
 
 
 def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Returns all tensors of a file by name. The arrays are read-only memory maps of the file.
+    """Returns all tensors by name, as read-only memory maps of the file.
 
     ``path`` may also name the ``.index.json`` of a sharded checkpoint. Raises FileError.
     """

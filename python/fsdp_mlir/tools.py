@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Finds the command-line tools and the runtime library, libfsdprt.so.
 
-The functions search these places in this order:
+The functions search in this order:
 
 1. ``FSDP_MLIR_HOME``: an installation, or a build folder (its ``bin/`` and ``lib/``);
 2. the package itself (``fsdp_mlir/native``), in a wheel that has the tools;
@@ -38,7 +38,7 @@ def homes() -> list[pathlib.Path]:
 def find_tool(name: str) -> str:
     """Returns the path of a tool such as ``fsdp-compile``.
 
-    Raises ToolNotFoundError if none of the searched folders contains the tool.
+    Raises ToolNotFoundError if no searched folder has the tool.
     """
     for home in homes():
         path = home / "bin" / name
@@ -48,8 +48,7 @@ def find_tool(name: str) -> str:
 
 
 def find_library() -> str:
-    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if no searched folder contains
-    this file."""
+    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if the file is not found."""
     for home in homes():
         path = home / "lib" / "libfsdprt.so"
         if path.is_file():

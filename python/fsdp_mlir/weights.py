@@ -17,7 +17,7 @@ from .native import refuse
 
 
 def named_arrays(values: Any) -> dict[str, np.ndarray]:
-    """Returns arrays by name. ``values`` is a mapping, a torch module, or the path of a file."""
+    """Returns the arrays of a mapping, a torch module or a file, by name."""
     if isinstance(values, (str, os.PathLike)):
         return safetensors.read(values)
     if hasattr(values, "state_dict") and callable(values.state_dict):
@@ -87,8 +87,7 @@ def _nearest(name: str, known: Mapping[str, Any]) -> str:
 
 
 def dtype_number(array: np.ndarray) -> int:
-    """Returns the fsdprt_dtype that corresponds to the element type of an array. Raises
-    BadInputError."""
+    """Returns the fsdprt_dtype of an array's element type. Raises BadInputError."""
     if isinstance(array, Bf16):
         return native.BF16
     for number in range(len(native.DTYPES)):

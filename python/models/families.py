@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Small models of many families. Each model has two layers of width 64 and batches of 2 x 32 tokens.
 
-A family is a function that returns (module, example batch of one rank, loss). The batches that are used for training
-have the shapes of this example. The integers in these batches are at most the largest integer of the example. The
-floats are normally distributed.
+A family is a function that returns (module, example batch of one rank, loss). The batches that are used for training have the shapes of this example.
+The integers in these batches are at most the largest integer of the example. The floats are normally distributed.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from torch import nn
 
 VOCABULARY, SEQUENCE, BATCH, WIDTH, HEADS, LAYERS = 256, 32, 2, 64, 4, 2
 FAMILIES: dict[str, tuple[str, object]] = {}
-# Additional arguments of export_torch, by family. Bloom's GeLUFunction is a torch.autograd.Function whose backward is
-# the derivative of its forward.
+# Additional arguments of export_torch, by family. Bloom's GeLUFunction is a torch.autograd.Function whose backward is the derivative of its forward.
 OPTIONS: dict[str, dict] = {"Bloom": {"custom_gradients": "differentiate"}}
 
 
@@ -43,8 +41,7 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Returns the loss of an encoder. Only the targets below a quarter of the vocabulary count; the other targets are
-    replaced by -100."""
+    """Returns the loss of an encoder. Only the targets below a quarter of the vocabulary count; the other targets are replaced by -100."""
     return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 
@@ -58,8 +55,7 @@ def class_loss(model, images, labels):
 
 
 def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
-    """Returns a model of transformers that uses the implementation ``attention``, or "eager" if the model does not
-    support it."""
+    """Returns a model of transformers that uses the implementation ``attention``, or "eager" if the model does not support it."""
     import transformers
 
     made = getattr(transformers, name + "Config")(**config)

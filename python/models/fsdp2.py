@@ -6,9 +6,8 @@
 
 Both use the same weights and the same tokens. Both train with AdamW, whose weight decay of 0.1
 applies to tensors of rank 2 or more, clip gradients at a norm of 1, and increase the learning rate
-over 10 steps. For each model, the script prints the largest relative difference of the losses and
-of the gradient norms. The exit code is 1 if two losses differ by more than 1e-5, or two norms by
-more than 1e-4.
+over 10 steps. For each model, prints the largest relative difference of a loss and of a gradient
+norm. The exit code is 1 if two losses differ by more than 1e-5, or two norms by more than 1e-4.
 
 With --bf16, both use param_dtype bf16. PyTorch then trains twice: once with attention computed by
 products and softmax, and once with a fused attention kernel. The difference between two runs is the

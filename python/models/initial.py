@@ -17,7 +17,7 @@ _SCALES = ("weight", "scale")
 
 
 def value(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Returns the values of the parameter ``name`` in f32."""
+    """Returns the f32 values of the parameter ``name``."""
     random = np.random.RandomState(zlib.crc32(name.encode()))
     values = 0.05 * random.standard_normal(shape)
     is_scale = len(shape) == 1 and name.rpartition(".")[2] in _SCALES
@@ -25,7 +25,7 @@ def value(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def set_weights(module) -> None:
-    """Sets the parameters of a PyTorch module to the values of this file."""
+    """Sets the parameters of a PyTorch module to these values."""
     import torch
 
     with torch.no_grad():
@@ -34,16 +34,14 @@ def set_weights(module) -> None:
 
 
 def draw(shape: tuple[int, ...], dtype, limit: int, random) -> np.ndarray:
-    """Returns random ids in [0, limit) if the dtype is an integer type, and otherwise normally
-    distributed floats."""
+    """Returns ids in [0, limit) for an integer dtype, and normally distributed floats otherwise."""
     if np.dtype(dtype).kind in "iu":
         return random.randint(0, limit, shape).astype(dtype)
     return random.standard_normal(shape).astype(dtype)
 
 
 def limits_of(examples: list[np.ndarray]) -> list[int]:
-    """Returns, for each example, its largest id plus 1 if the example contains integers, and 0 if
-    it contains floats."""
+    """Returns 1 + the largest id of each example of integers, and 0 for each example of floats."""
     return [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
 
 

@@ -108,7 +108,7 @@ def flax_optax():
 
 
 def rotary():
-    """Returns a model that uses grouped queries, rotary positions, SwiGLU and
+    """Returns a model with grouped queries, rotary positions, SwiGLU,
     jax.nn.dot_product_attention."""
     keys = iter(jax.random.split(jax.random.key(0), 32))
     normal = lambda *shape: 0.02 * jax.random.normal(next(keys), shape, jnp.float32)
@@ -159,8 +159,8 @@ def set_weights(params):
 
 
 def train(params, loss, batches, ranks, rate, decay):
-    """Trains with optax. Returns the losses, the final weights {name: weight}, and
-    the largest absolute gradient of each parameter {name: largest gradient}."""
+    """Trains with optax. Returns the losses, the final weights {name: weight}, and the largest
+    absolute gradient of each parameter {name: largest gradient}."""
     import optax
 
     optimizer = optax.adamw(rate, 0.9, 0.999, 1e-8, weight_decay=decay,

@@ -5,11 +5,10 @@
     python python/models/run.py --out=docs/models.md --curves=python/models/curves.json \\
         --ir=python/models/ir
 
-Each family runs in a process of its own, which has a time limit. This process exports the model, compiles it for two
-ranks, and trains 20 steps with AdamW (learning rate 1e-3, decay 0.01 of tensors of rank 2 or more). Each rank gets a
-different batch in each step. PyTorch or JAX trains from the same initial weights on the mean loss of both ranks.
---curves writes these losses. --ir writes the exported programs of some families, which tests/test_models.py trains
-without PyTorch.
+Each family runs in a process of its own, which has a time limit. This process exports the model, compiles it for two ranks, and trains 20 steps
+with AdamW (learning rate 1e-3, decay 0.01 of tensors of rank 2 or more). Each rank gets a different batch in each step. PyTorch or JAX trains from
+the same initial weights on the mean loss of both ranks. --curves writes these losses. --ir writes the exported programs of some families, which
+tests/test_models.py trains without PyTorch.
 
 Exit codes: 0 all families passed, 1 a family failed, 2 bad usage.
 """
@@ -36,16 +35,14 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS, RANKS, RATE, DECAY = 20, 2, 1e-3, 0.01
 LIMIT_SECONDS = 240
-# A gradient is taken as a rounding error if it is below this fraction of the largest gradient of the model.
+# A gradient below this fraction of the model's largest gradient is taken as a rounding error.
 NOISE = 1e-6
-# Families whose exported programs are stored in python/models/ir. The initial weights of these programs are those of
-# initial.py.
+# Families whose programs are in python/models/ir. Their initial weights are those of initial.py.
 STORED = ("GPT2", "Llama", "Gemma2", "Bert", "T5", "ViT", "Mixtral", "LSTM", "jax:flax")
 
 
 def torch_curve(module, loss, batches):
-    """Trains with PyTorch. Returns the losses, the final weights, and the largest absolute gradient
-    of each parameter."""
+    """Trains with PyTorch. Returns the losses, the final weights, and the largest absolute gradient of each parameter."""
     import torch
 
     named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
@@ -68,8 +65,7 @@ def torch_curve(module, loss, batches):
 
 
 def count_attention(model) -> tuple[int, int]:
-    """Compiles to the stage Import. Returns the number of attention ops and the number of softmax ops that are not part
-    of attention."""
+    """Compiles to the stage Import. Returns the number of attention ops and the number of softmax ops that are not part of attention."""
     from fsdp_mlir import tools
 
     done = subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
@@ -78,8 +74,7 @@ def count_attention(model) -> tuple[int, int]:
 
 
 def train(model, batches) -> tuple[list[float], dict[str, np.ndarray]]:
-    """Trains with RANKS ranks and with one unsharded rank, and checks that both compute the same values. Returns the
-    losses and the weights."""
+    """Trains with RANKS ranks and with one unsharded rank, and checks that both compute the same values. Returns the losses and the weights."""
     import fsdp_mlir as fm
 
     step = fm.compile(model, mesh=f"shard={RANKS}", optimizer=fm.AdamW(lr=RATE, weight_decay=DECAY))
@@ -95,8 +90,7 @@ def compare(model, curve, weights, largest, batches) -> dict:
 
     raised, left = count_attention(model)
     losses, after = train(model, batches)
-    # A tensor whose gradients are only rounding errors is not compared, because AdamW scales such gradients to steps of
-    # full size in an arbitrary direction.
+    # Tensors whose gradients are only rounding errors are not compared, because AdamW scales them to steps of full size in any direction.
     least = NOISE * max(largest.values())
     chosen = [p.name for p in model.parameters if not p.frozen and largest.get(p.name, 0) > least]
     far = {n: float(np.abs(after[n] - weights[n]).max()) / max(float(np.abs(weights[n]).max()), 1e-3)
@@ -144,7 +138,7 @@ def run_torch(name: str) -> dict:
 
 
 def frozen_weights(model):
-    """Copies the weights of the model, because training changes the weights of the model's module."""
+    """Copies the model's weights, because training changes the weights of its module."""
     values = {name: np.array(value) for name, value in model.weights().items()}
     model.weights = lambda: values
     return model
@@ -168,7 +162,7 @@ def run_jax(name: str) -> dict:
 
 
 def child(name: str) -> int:
-    """Exports and trains one family. Prints the row of the table as JSON on the last line of the output."""
+    """Exports and trains one family, and prints its row of the table as JSON on the last line."""
     sys.path.insert(0, str(HERE))
     warnings.simplefilter("ignore")
     try:
@@ -189,7 +183,7 @@ def names() -> list[str]:
 
 
 def how(code: int) -> str:
-    """Returns a text that describes how a process ended: its exit code, or the signal that killed it."""
+    """Returns text on how a process ended: its exit code, or the signal that killed it."""
     return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 
@@ -273,9 +267,9 @@ def page(rows: dict[str, dict]) -> str:
 
 
 def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
-    """Writes the losses of PyTorch or JAX to a file, one family per line.
+    """Writes the losses of PyTorch or JAX, with one family per line.
 
-    For the families STORED, also writes the limits below which the ids of the batches are drawn.
+    For the families STORED, also writes the limits below which the ids of batches are drawn.
     """
     lines = [f" {json.dumps(name)}: {json.dumps([round(v, 7) for v in row['curve']])}"
              for name, row in rows.items() if "curve" in row]
@@ -287,7 +281,7 @@ def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
 
 
 def store_programs(folder: pathlib.Path) -> None:
-    """Writes the exported programs of the families STORED. The programs are compressed and have no source locations."""
+    """Writes the exported programs of the families STORED, compressed and without source locations."""
     import families
     import fsdp_mlir as fm
     import jax_families

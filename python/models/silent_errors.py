@@ -4,9 +4,9 @@
 
     python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
 
-Each function in the table PLANTS changes a module or its batch. The script then exports the changed module. The export
-must be refused or issue a warning, or the training must result in the same losses and weights as PyTorch's own
-training. Prints a table. The exit code is 1 if none of these three conditions is true for some change.
+Each function in the table PLANTS changes a module or its batch. The script then exports the changed module. The export must be refused or issue a
+warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if none of these
+three conditions is true for some change.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
 NEAR = 2e-5  # allowed relative difference of losses
-# Allowed differences of weights. The first number is a fraction of the largest change of the tensor in training. For
-# rounding, the second number is added for each step; it is a fraction of the largest element of the tensor.
+# Allowed differences of weights. The first number is a fraction of the largest change of the tensor in training. For rounding, the second number is
+# added for each step; it is a fraction of the largest element of the tensor.
 NEAR_WEIGHTS, ROUNDING = 2e-3, 4e-7
-# If a tensor, such as a bias of keys, changes by less than this fraction of the largest change of all tensors, its
-# change consists only of rounding errors.
+# If a tensor, such as a bias of keys, changes by less than this fraction of the largest change of all tensors, its change consists only of rounding
+# errors.
 NOISE = 1e-5
 PLANTS: dict = {}
 
 
 class Unsuitable(Exception):
-    """Is raised if the module has no layer of the class that a function of PLANTS changes."""
+    """Is raised if the module has no layer of the class that a plant changes."""
 
 
 def plant(function):
@@ -43,8 +43,7 @@ def plant(function):
 
 
 def largest(module, kind):
-    """Returns, of all submodules of a class in the order of modules(), the one in the middle. Raises Unsuitable if
-    there is no such submodule.
+    """Returns, of all submodules of a class in the order of modules(), the one in the middle. Raises Unsuitable if there is no such submodule.
 
     Submodules of subclasses are ignored, because nn.MultiheadAttention reads the weight of such a submodule without calling it.
     """
@@ -168,8 +167,7 @@ def rule(module, batch):
 
 @plant
 def dropout(module, batch):
-    """Adds dropout. With dropout, the losses cannot be compared with those of PyTorch. Instead, the test checks that
-    dropout is off in evaluation and draws new numbers in each step."""
+    """Adds dropout. Losses cannot be compared with PyTorch's. Instead, dropout must be off in evaluation, and must draw new numbers in each step."""
     import torch.nn.functional as F
     from torch import nn
 
@@ -188,8 +186,7 @@ def out_of_range(module, batch):
 
 
 def reference(module, loss, batches):
-    """Trains with the optimizer SGD of PyTorch. Returns the losses, the weights, and the largest change of each
-    tensor."""
+    """Trains with the optimizer SGD of PyTorch. Returns losses, weights and each tensor's largest change."""
     import torch
 
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
@@ -212,8 +209,7 @@ def reference(module, loss, batches):
 
 
 def outcome(name: str, planted: str) -> str:
-    """Tests a plant. Applies one change to one model. Returns "refused: ..", "warned: ..", "equal", "unsuitable: .." or
-    "SILENT: .."."""
+    """Tests a plant. Applies one change to one model. Returns "refused: ..", "warned: ..", "equal", "unsuitable: .." or "SILENT: .."."""
     import torch
 
     import families
@@ -265,8 +261,7 @@ def outcome(name: str, planted: str) -> str:
 
 
 def dropout_outcome(module, loss, run, batch) -> str:
-    """Checks that evaluation applies no dropout, and that two steps with a learning rate of 0 on the same batch have
-    different losses."""
+    """Checks that evaluation applies no dropout, and that two steps with a learning rate of 0 on the same batch have different losses."""
     import torch
 
     plain = run.evaluate(batch)

@@ -1,5 +1,4 @@
-"""Shared fixtures: a small model that fsdp-modelgen generates, compiled for one rank and for two
-ranks."""
+"""Shared fixtures: a small model of fsdp-modelgen, compiled for one and two ranks."""
 
 import subprocess
 

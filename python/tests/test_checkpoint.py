@@ -28,7 +28,7 @@ def content(path):
 
 
 def run(capsys, *arguments):
-    """Runs fsdp-ckpt. Returns the exit code and the output."""
+    """Returns the exit code and the output of fsdp-ckpt."""
     try:
         code = checkpoint.main([str(a) for a in arguments])
     except SystemExit as error:
@@ -84,9 +84,7 @@ def test_module_has_the_command(single):
 
 
 def test_paths_and_usage(tmp_path, single, capsys):
-    # The folder contains one checkpoint, so its path may be given instead of that of the
-    # checkpoint.
-    assert run(capsys, "inspect", tmp_path)[0] == 0
+    assert run(capsys, "inspect", tmp_path)[0] == 0  # the folder contains one checkpoint
     for arguments in (["inspect", tmp_path / "none"], ["convert", single, single], [],
                       ["convert", single, tmp_path / "x", "--max-shard-bytes=0"],
                       ["convert", single, tmp_path / "x", "--to=npz"]):
@@ -272,8 +270,7 @@ def test_no_code_of_metadata_is_run(tmp_path, capsys, protocol):
 
 
 def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
-    """The file data.pkl inside a .distcp file is also read as data, and no code in it is
-    executed."""
+    """The file data.pkl inside a .distcp file is read as data as well."""
     checkpoint.convert(single, tmp_path / "dcp", to="dcp")
     mark = tmp_path / "ran"
     evil = pickle.dumps(Evil(os.system, (f"touch {mark}",)), 2)
@@ -286,8 +283,7 @@ def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
     assert len(bad) < len(data)
     source = checkpoint.open_checkpoint(tmp_path / "dcp")
     (_, begin, length) = source._storage["layer.0.weight", (0, 0)]
-    # The padding is added in front, because the reader locates a zip archive from its end.
-    assert len(bad) <= length
+    assert len(bad) <= length  # pads in front, because a zip archive is located from its end
     path.write_bytes(data[:begin] + b"\0" * (length - len(bad)) + bad + data[begin + length:])
     code, text = run(capsys, "verify", tmp_path / "dcp")
     assert code == 1 and "tensor 'layer.0.weight'" in text, text
@@ -303,7 +299,7 @@ def test_a_file_outside_of_the_folder_is_refused(tmp_path, single, capsys):
 
 
 def bomb(levels):
-    """Returns a pickle of ``levels`` nested pairs. Each pair contains the next inner pair twice."""
+    """Returns a pickle of ``levels`` nested pairs, each of which contains the inner pair twice."""
     return b"\x80\x04)" + b"".join(
         b"q" + bytes([0]) + b"h\x00\x86" for _ in range(levels)) + b"X\x01\0\0\0x\x93."
 
@@ -392,7 +388,7 @@ def test_a_damaged_save_is_refused(saved, tmp_path, capsys):
 
 
 def test_memory_is_that_of_pieces(tmp_path):
-    """Checks that converting a tensor of 256 MiB to another type allocates less than 150 MiB."""
+    """Converting a tensor of 256 MiB to another type allocates less than 150 MiB."""
     path = tmp_path / "big.safetensors"
     size = 64 << 20
     header = json.dumps({"x": {"dtype": "F32", "shape": [size], "data_offsets": [0, 4 * size]}})

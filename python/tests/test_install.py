@@ -37,8 +37,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 class Environment:
-    """A virtual environment in which the system's packages are visible, but no environment variables of this
-    project are set."""
+    """A virtual environment that sees the system's packages but no variables of this project."""
 
     def __init__(self, folder):
         self.folder = folder

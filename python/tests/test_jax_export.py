@@ -1,7 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The exporter for JAX: gradients, names and refusals. The tests are skipped if JAX is not
-installed."""
+"""The exporter for JAX: gradients, names and refusals. Skipped if JAX is not installed."""
 
 import numpy as np
 import pytest
@@ -49,7 +48,7 @@ def batch(seed=1, ranks=2):
 
 
 def gradients_agree(loss, ranks=2, **options):
-    """Runs one step of SGD with this project and with JAX, and compares the loss and all parameters."""
+    """Runs one step of SGD here and in JAX, and compares the loss and all parameters."""
     p = parameters()
     model = fm.export_jax(loss, p, *example(), **options)
     step = fm.compile(model, mesh=f"shard={ranks}", optimizer=fm.SGD(lr=1.0))
@@ -196,6 +195,6 @@ def test_batches_of_another_shape_are_refused():
         tokens, targets = batch()
         with pytest.raises(ValueError, match="tokens"):
             run.step((tokens[:, :-1], targets))
-        # the message names the limit 16, because ids must be below 16
+        # The message names the limit 16, because ids must be below 16.
         with pytest.raises(fm.BadInputError, match="16"):
             run.step((tokens + LIMIT, targets))

@@ -24,7 +24,7 @@ def header():
 
 
 def members(name):
-    """Returns [(type, name)] for the members of a structure in the C headers."""
+    """Returns [(type, name)] for the members of a structure in the headers."""
     body = re.search(r"typedef struct %s \{(.*?)\} %s;" % (name, name), header(), re.S)[1]
     found = []
     for declaration in body.split(";"):

@@ -1,4 +1,4 @@
-"""Tests the class Run, which trains through the C interface of the runtime."""
+"""Tests Run: training through the runtime's C interface."""
 
 import pathlib
 import resource
@@ -28,8 +28,7 @@ def test_describes_the_artifact(step):
 
 
 def test_steps_are_those_of_the_command(step, batches, tmp_path):
-    """Trains on one batch with Python and with fsdp-run, and checks that all weights are equal bit for
-    bit."""
+    """Training on one batch in Python and with fsdp-run results in equal bits of all weights."""
     # All samples are equal, so it does not matter which samples fsdp-run draws.
     one = tuple(np.repeat(array[:1], 4, axis=0) for array in batches(2)[0])
     for name, array in zip(("tokens", "targets"), one):
@@ -333,7 +332,7 @@ with step.train(seed=5) as run:
 
 
 def test_overhead_of_a_step(single, batches):
-    """Checks that Run.step takes at most 100 microseconds longer than the compiled program."""
+    """Run.step takes less than 100 microseconds more than the compiled program."""
     import time
 
     batch = batches(1)[0]

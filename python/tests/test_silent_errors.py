@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Changes that an exporter could ignore are refused or reported, or train as in PyTorch.
 
-Runs ``python/models/silent_errors.py`` for one model. The tests are skipped if torch is not
-installed.
+Runs ``python/models/silent_errors.py`` for one model. Skipped if torch is not installed.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Tests the exporter for PyTorch: gradients, names and refusals. The tests are skipped if torch is not installed."""
+"""Tests the exporter for PyTorch: gradients, names and refusals. Skipped if torch is not installed."""
 
 import subprocess
 import warnings
@@ -29,7 +29,7 @@ def example(rows=2, length=6, limit=16):
 
 
 class Small(nn.Module):
-    """A model that consists of an embedding, the method ``middle`` of the derived class, and an output head."""
+    """A model of an embedding, the method ``middle`` of the derived class, and an output head."""
 
     def __init__(self, **options):
         super().__init__()
@@ -46,7 +46,7 @@ class Small(nn.Module):
 
 
 def gradients_agree(module, batch=None, loss=loss_fn, frozen=()):
-    """Runs one step of SGD with this project on two ranks and with torch, and compares all parameters."""
+    """Runs one step of SGD here on two ranks and in torch, and compares all parameters."""
     first = example()
     model = fm.export_torch(module, (first, first), loss=loss)
     step = fm.compile(model, mesh="shard=2", optimizer=fm.SGD(lr=1.0))
@@ -287,8 +287,7 @@ def test_dropout_is_keyed_and_off_in_evaluations():
 
 
 class Recurrent(nn.Module):
-    """A model with recurrent layers and dropout between these layers. The loss reads the output and the final states
-    of the layers."""
+    """Recurrent layers with dropout between them. The loss reads the output and the final states."""
 
     def __init__(self, kind, directions, batch_first, dropout, **options):
         super().__init__()
@@ -343,8 +342,7 @@ def imported(model):
 
 
 def test_documents_without_bounds_are_folded():
-    """Checks that the document ids of a single document add no mask. The ids are computed from positions, as in
-    transformers."""
+    """Document ids of a single document, which are computed from positions as in transformers, do not add a mask."""
     class Model(Small):
         def middle(self, x):
             places = torch.arange(x.shape[1]).expand(x.shape[:2])

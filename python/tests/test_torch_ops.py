@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops of PyTorch that need decompositions of the exporter train as in PyTorch.
 
-Each op is placed between a layer and the loss of a small module. The module trains one step of SGD on two ranks with
-this project, and one step in torch. The tests are skipped if torch is not installed.
+Each op is placed between a layer and the loss of a small module. The module trains one step of SGD on two ranks with this project, and one in torch.
+Skipped if torch is not installed.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ OPS: dict = {}
 
 
 class Around(nn.Module):
-    """A module that applies an op to the features of a layer. The features are 2 x 8 x 16 values between -1 and 1."""
+    """A module that applies an op to the features of a layer: 2 x 8 x 16 values between -1 and 1."""
 
     def __init__(self, op, *parts):
         super().__init__()
@@ -42,7 +42,7 @@ def square_loss(module, x):
 
 
 def train_both(module):
-    """Runs one step with this project and one in torch, and compares the loss and all weights."""
+    """Runs one step here and in torch, and compares the loss and all weights."""
     model = fm.export_torch(module, (torch.zeros(2, 8, 16),), loss=square_loss)
     step = fm.compile(model, mesh="shard=2", optimizer=fm.SGD(lr=1.0))
     batch = torch.randn((4, 8, 16), generator=torch.Generator().manual_seed(1))
@@ -196,8 +196,7 @@ def complex_rotation(x):
 
 @op
 def complex_arithmetic(x):
-    """Computes sums, quotients, conjugates, exponentials, absolute values, and real and imaginary parts of complex
-    numbers."""
+    """Computes sums, quotients, conjugates, exponentials, absolute values, and real and imaginary parts of complex numbers."""
     a = pairs(x)
     b = (a.conj() + 1j * a) / (2 - 1j) - x[..., :8] / (a + 3)
     c = torch.cat([b, x[..., :8]], -1).transpose(1, 2).flatten(1)[:, 3:50].sum(-1)
@@ -243,8 +242,7 @@ def test_other_ops_of_complex_numbers_are_refused_with_their_line():
 
 
 class Experts(nn.Module):
-    """Multiplies each row by the weight matrix of its expert. There are four experts. Two of the experts are chosen by
-    no row."""
+    """Multiplies each row by the weight of its expert, which is one of four. Two of the experts are chosen by no row."""
 
     def __init__(self, product):
         super().__init__()

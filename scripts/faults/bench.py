@@ -1,9 +1,9 @@
-"""Starts and checks the processes that the rows of scripts/fault-matrix need.
+"""Starts and checks the processes of the rows of scripts/fault-matrix.
 
 A row starts a job of some ranks, causes a fault, and checks the messages of the job's processes:
 
-  1. Job.start() starts the ranks. Every process gets the environment variable FSDP_FAULT_ROW.
-  2. The row causes the fault, and stores the time of the fault.
+  1. Job.start() starts the ranks. Every process has the environment variable FSDP_FAULT_ROW.
+  2. The row causes the fault, and stores the time.
   3. Job.named() waits until each surviving process has printed the expected line. This function returns the seconds from the fault until the last of
      these processes printed the line.
   4. Job.codes() waits for the end of the processes and compares their exit codes with the expected ones.
@@ -26,7 +26,7 @@ import time
 from typing import Callable
 
 MARK = "FSDP_FAULT_ROW"
-WAIT = 120  # A process that has not ended after this number of seconds is reported as hanging.
+WAIT = 120  # seconds after which a process that has not ended is reported as hanging
 
 
 class Failed(Exception):
@@ -64,7 +64,7 @@ def arguments(pid):
 
 
 def state(pid):
-    """Returns the letter that /proc states for the state of a process, and the name of the process. The letter is Z if the process does not exist."""
+    """Returns the letter of a process's state in /proc, and the process's name. The letter is Z if there is no process."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -73,7 +73,7 @@ def state(pid):
 
 
 class Process:
-    """A running command. Each line of its output is stored with the time at which the line was read."""
+    """A running command. Its output lines are stored with the time at which each was read."""
 
     def __init__(self, command, env, cwd):
         self.command = command
@@ -137,8 +137,8 @@ class Job:
         self.processes = {}  # Maps a rank to its process. The key -1 maps to a command that starts all ranks.
 
     def start(self, *options, artifact=None, each=None, only=None, world=None, number=None):
-        """Starts ranks with options of fsdp-run. each[r] contains additional settings of rank r. `only` lists the ranks that are started. number[r]
-        and world[r] replace the rank and the number of ranks in the environment of process r."""
+        """Starts ranks with options of fsdp-run. each[r] has further settings of rank r. `only` lists the ranks to start. number[r] and world[r] replace
+        the rank and the number of ranks that process r is given."""
         each, number, world = each or {}, number or {}, world or {}
         artifact = artifact or f"m{self.ranks}.fsdp"
         run = [self.bench.tool("fsdp-run"), artifact, *options]
@@ -183,7 +183,7 @@ class Job:
         raise Failed(f"expected '{pattern}' before the fault, found:\n{self.output()}")
 
     def pid(self, rank):
-        """Returns the id of the process that runs a rank."""
+        """Returns the id of the process of a rank."""
         if rank in self.processes:
             return self.processes[rank].popen.pid
         for pid in self.bench.marked():
@@ -194,7 +194,7 @@ class Job:
         raise Failed(f"rank {rank} has no process:\n{self.output()}")
 
     def early_pid(self, rank):
-        """Waits until a process for the rank exists, and returns its id."""
+        """Waits until the process of a rank exists, and returns its id."""
         until = time.monotonic() + WAIT
         while time.monotonic() < until and any(process.ended is None for process in self.processes.values()):
             try:
@@ -249,7 +249,7 @@ class Job:
 
 
 def end_of(pid, seconds=WAIT):
-    """Waits until a process has ended, and returns the time of its end. The process need not be a child of this process."""
+    """Waits until a process has ended, and returns the time. The process need not be a child of this one."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -270,7 +270,7 @@ def send(pid, number):
 
 
 class Bench:
-    """The work folder. It contains artifacts and inputs, which are copied to the folder of each row."""
+    """The work folder, with artifacts and inputs that are copied to the folder of each row."""
 
     def __init__(self, build, work):
         self.build, self.work = pathlib.Path(build), pathlib.Path(work)
@@ -315,7 +315,7 @@ class Bench:
                       f"--export=w{seed}.st", f"--save=s{seed}", cwd=here)
 
     def open(self, name):
-        """Creates the folder of a row, which contains copies of all inputs."""
+        """Makes a folder for a row, with copies of all inputs."""
         self.number += 1
         self.folder = self.work / f"{self.number:03d}-{re.sub('[^a-z0-9]+', '-', name)}"
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -332,7 +332,7 @@ class Bench:
         return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*")}
 
     def marked(self):
-        """Returns the ids of those processes of the row that have not ended."""
+        """Returns the ids of the row's processes that have not ended."""
         mark = f"{MARK}={self.env[MARK]}".encode()
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         return [pid for pid in pids if state(pid)[0] not in "ZX" and mark in environ(pid)]

@@ -7,18 +7,17 @@ LIMIT = 0.5
 
 
 def disagree(how, options, first, second, pattern):
-    """Starts two ranks. `options` are the options of both ranks. `first` contains additional settings of rank 0, and `second` contains those of rank
-    1."""
+    """Starts two ranks with the common `options`. `first` has further settings of rank 0, and `second` of rank 1."""
     def run(bench):
         job = Job(bench, how).start(*options, each={0: first, 1: second})
-        # With MPI, the time is measured from the moment when mpirun has started both processes.
+        # With MPI, the time is measured from when mpirun has started both processes.
         since = max(process.begun for process in job.processes.values()) if how == "env" else started(bench, job)
         return job.check(2, pattern, since, LIMIT)
     return run
 
 
 def started(bench, job):
-    """Returns the time at which mpirun had started the processes of both ranks."""
+    """Returns the time at which both ranks of mpirun exist."""
     until = time.monotonic() + 10
     while time.monotonic() < until and job.processes[-1].ended is None:
         try:
@@ -73,7 +72,7 @@ def numbered(first, second, code, pattern, world=None):
 
 
 def alone_of_three(bench):
-    """Starts, as a launcher would, 3 ranks with an artifact that was compiled for 2 ranks."""
+    """A launcher starts 3 ranks of an artifact for 2 ranks."""
     job = Job(bench, "env", ranks=3).start(TEXT, "--steps=4", artifact="m2.fsdp")
     return job.check(2, r"error: .*m2\.fsdp: compiled for 2 ranks.*3", max(p.begun for p in job.processes.values()), LIMIT)
 

@@ -1,4 +1,4 @@
-"""Rows in which another program connects to rank 0, or listens on the port of rank 0."""
+"""Rows in which another program connects to rank 0, or listens on rank 0's port."""
 import socket
 import struct
 import threading
@@ -10,7 +10,7 @@ TEXT = "--text=a.txt"
 
 
 def connect(port, seconds=20):
-    """Waits until rank 0 listens on its port, and then connects to it."""
+    """Waits until rank 0 listens, and connects to it."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -51,7 +51,7 @@ def says(data):
 
 
 def many(port):
-    """Opens more connections than rank 0 accepts, and sends no data over them."""
+    """Makes more connections than rank 0 accepts, and sends nothing over them."""
     first = connect(port)
     rest = []
     for _ in range(200):
@@ -60,7 +60,7 @@ def many(port):
 
 
 class Listener:
-    """A server on the port of rank 0. It calls answer(connection) for each connection."""
+    """A server on rank 0's port, which calls answer(connection) for each connection."""
 
     def __init__(self, answer):
         self.socket = socket.socket()

@@ -1,4 +1,4 @@
-"""Rows in which an input file changes during the run, or in which an input is a named pipe."""
+"""Rows in which input files change during the run, or an input is a named pipe."""
 import os
 import time
 
@@ -62,7 +62,7 @@ def replaced(how, remove):
 
 
 def pipe(how, options, code, pattern):
-    """Passes a named pipe as an input. No process opens this pipe for writing."""
+    """Passes a named pipe as input that no process opens for writing."""
     def run(bench):
         os.mkfifo(bench.folder / "pipe")
         bench.kept("pipe")

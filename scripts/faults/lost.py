@@ -52,7 +52,7 @@ def stopped(how, rank):
 def lost_before_all_met(bench):
     """Kills rank 1 while it waits for rank 2, which has not been started."""
     job = Job(bench, "env", ranks=3).start(*FOREVER, only=[0, 1])
-    time.sleep(1.2)  # in this time, the host prints twice which ranks are missing
+    time.sleep(1.2)  # the host prints twice in this time which ranks are missing
     since = send(job.pid(1), signal.SIGKILL)
     return job.check(3, r"rank 1 \(process \d+ on .*\) was lost before all ranks had met", since, 2.5, but=(1,))
 

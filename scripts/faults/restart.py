@@ -1,4 +1,4 @@
-"""Rows in which fsdp-run restarts a run: after a rank was lost, with a damaged save, and with fewer ranks."""
+"""Rows in which fsdp-run restarts: after a lost rank, with a damaged save, and with fewer ranks."""
 import os
 import signal
 import time
@@ -46,7 +46,7 @@ def damaged(what):
         newest = saves / (saves / "latest").read_text().split()[0]
         what(saves, newest)
         since = send(ranks[1], signal.SIGKILL)
-        send(ranks[0], signal.SIGKILL)  # rank 0 could otherwise complete another save
+        send(ranks[0], signal.SIGKILL)  # otherwise rank 0 might complete another save
         send(launcher, signal.SIGCONT)
         seconds = job.named(r"restarting from the last save in saves", since, 2.5)
         job.named(r"warning: saves/.*resuming from saves/step-\d+, the newest undamaged save", 0, 0)
@@ -73,7 +73,7 @@ def unindexed(saves, newest):
 
 
 def elastic(kind, fault):
-    """Causes a fault in a run of three ranks. The run has an artifact for three ranks and one for two ranks."""
+    """Causes a fault in a run of three ranks, which has artifacts for three and for two ranks."""
     def run(bench):
         job = Job(bench, "processes", ranks=3).start(*SLOW, "--elastic=2:3").reach(r"^saved step [0-9]+0:")
         since = send(job.pid(2), fault)
@@ -94,7 +94,7 @@ def below_minimum(bench):
 
 
 def under_launcher(bench):
-    """Starts two processes with an artifact for three ranks. These processes must use the artifact for two ranks instead."""
+    """Starts two processes with the artifact for three ranks. These processes must use the artifact for two ranks instead."""
     job = Job(bench, "env").start("--text=a.txt", "--steps=4", "--elastic=2:3", artifact="m3.fsdp")
     job.named(r"m2\.fsdp", 0, 0, but=(1,))
     job.codes(0)

@@ -1,4 +1,4 @@
-"""Rows with a fault during a save: ranks are killed or stopped, writes fail, or a folder permits no writing.
+"""Rows with a fault during a save: killed and stopped ranks, failing writes, folders without permission.
 
 After the fault, another run resumes from the saves that are left. The weights of this run must equal those of a run without a fault, bit for bit.
 """
@@ -103,8 +103,7 @@ def read_only(how):
 
 
 def too_large(bench):
-    """Limits the size of files to 64 KiB (ulimit -f). The ranks are threads, because the control block that processes share is larger than this
-    limit."""
+    """Limits files to 64 KiB (ulimit -f). The ranks are threads, because the control block that processes share is larger than this limit."""
     command = ["bash", "-c", "ulimit -f 64; exec \"$@\"", "sh", bench.tool("fsdp-run"), "m2.fsdp", *SAVING]
     text = bench.call(*command, code=1)
     if "File too large; earlier saves are untouched" not in text:

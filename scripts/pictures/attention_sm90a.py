@@ -4,9 +4,8 @@ kernel (ptx.py).
  1. Give the barriers of each buffer the names "empty" and "full". The producer waits for "empty" before it starts a copy to the buffer. The copy
     signals "full" at its end. The consumer waits for "full" right before the product that reads the buffer.
  2. Print the steps of the producer's loop and of the consumer's loop.
- 3. Simulate the loops of all roles. Each role has a lane of the picture, and a step begins when all steps for which it waits have ended. Before the
-    first block of keys, there is no product O. In a cycle, 2048 multiply-adds are computed, or one instruction of a thread is run, or 64 bytes are
-    copied.
+ 3. Simulate the loops of all roles. Each role has a lane of the picture, and a step begins when all steps for which it waits have ended. No product O
+    precedes the first block of keys. In a cycle, 2048 multiply-adds are computed, or one instruction of a thread is run, or 64 bytes are copied.
 """
 import re
 
@@ -202,7 +201,7 @@ class Timeline:
 
 
 def program(out, names, title, steps, x, y, width):
-    """Draws the steps of a loop, one line of text each. Returns the y coordinate below the last line."""
+    """Draws the steps of a loop, one line of text each. Returns the y below the last line."""
     out.text(x, y + 12, title, 12, bold=True)
     y += 20
     for step in steps:
@@ -216,7 +215,7 @@ def program(out, names, title, steps, x, y, width):
 
 def shared_memory(out, names, kernel, total, y):
     """Draws the buffers in shared memory, in the order of their offsets. The width of each buffer is proportional to its size in bytes. Returns the y
-    coordinate below the buffers."""
+    below them."""
     left, right = 10, 990
     scale = (right - left) / total
     out.text(left, y + 12, f"Shared memory of a block of threads: {size(total)}, and {len(kernel.barriers)} barriers "

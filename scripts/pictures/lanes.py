@@ -47,7 +47,7 @@ def join(slices):
 
 
 def panel(out, title, summary, slices, y, scale, left):
-    """Draws the lanes of one step, beginning at y. Returns the y coordinate below the lanes."""
+    """Draws the lanes of one step, beginning at y. Returns the y below the lanes."""
     step, compute, exposed = summary
     out.text(10, y + 14, title, 13, bold=True)
     out.text(left, y + 31, f"step {step} ms: compute {compute} ms, exposed communication {exposed} ms")

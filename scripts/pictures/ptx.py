@@ -45,7 +45,7 @@ class Kernel:
         return self.value(base) + int(offset or 0)
 
     def value(self, name, depth=0):
-        """Returns the value of a number or of a register that is constant. For a register that is not constant, returns 0."""
+        """Returns the value of a number or of a register. A register that is not constant counts as 0."""
         if re.fullmatch(r"-?\d+", name):
             return int(name)
         found = self.definitions.get(name, [])

@@ -24,14 +24,14 @@ def shorten(line):
 
 
 def function(text, name):
-    """Returns the text of the function or program `name`. The text ends before the next function or program."""
+    """Returns the text of the function or program `name`, up to the next function or program."""
     start = expect(re.search(rf"(func\.func|fsdp\.program)( private)? @{name}\b", text), name).start()
     end = re.search(r"\n  (func\.func|fsdp\.program)", text[start + 1:])
     return text[start:start + 1 + end.start()] if end else text[start:]
 
 
 def lines_of_stages(tools):
-    """Returns [(stage, sentence about the stage, [line of IR])]."""
+    """Returns [(stage, sentence about it, [line of IR])]."""
     tools.run("fsdp-compile", root / "examples/mlp.mlir", "--mesh=shard=2", tools.CPU, "--dump-phases-to=phases", "-o",
               "mlp.fsdp")
     ir = {path.name.split(".")[1]: path.read_text() for path in sorted((tools.folder / "phases").iterdir())}

@@ -18,7 +18,7 @@ STYLE = """text { font-family: system-ui, 'DejaVu Sans', sans-serif; white-space
 
 
 def number(value):
-    """Returns a coordinate as a text that is rounded to a tenth of a pixel."""
+    """Returns a coordinate as text, rounded to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -87,8 +87,7 @@ class Drawing:
         self.label(x, y, width, height, text, fill, font, mono)
 
     def legend(self, x, y, entries, right):
-        """Draws a legend of entries (colour, text). The entries are placed in rows that begin at x and end before `right`. Returns the y coordinate
-        below the legend."""
+        """Draws a legend of entries (colour, text). The entries are placed in rows that begin at x and end before `right`. Returns the y below it."""
         at = x
         for fill, text in entries:
             wide = 18 + width_of(text) + 14

@@ -17,7 +17,7 @@ class Tools:
         self.environment["PATH"] = os.pathsep.join([str(root / "build/bin"), os.environ.get("PATH", "")])
 
     def run(self, *command):
-        """Runs a command and returns its output. If the command fails, prints the command's messages and exits."""
+        """Runs a command and returns its output. If it fails, exits with the command's messages."""
         try:
             done = subprocess.run([str(part) for part in command], cwd=self.folder, env=self.environment,
                                   capture_output=True, text=True, timeout=120)

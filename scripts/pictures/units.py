@@ -1,7 +1,6 @@
 """Draws units.svg. The picture shows the flat buffer of each unit of a small GPT, and the slice of each buffer that each of four ranks stores.
 
-The offsets of the parameters are read from the output of `fsdp-compile --compile-to=shard`. The bytes of a rank are read from the output of
-`--explain=json`.
+The offsets of parameters are read from the output of `fsdp-compile --compile-to=shard`, and the bytes of a rank from `--explain=json`.
 """
 import json
 import re

@@ -74,8 +74,7 @@ std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
   return std::nullopt;
 }
 
-/// Returns the number of micro-batches of each rank of `mesh`. Prints the warning that step 3 of
-/// the list above describes.
+/// Returns the micro-batches of a rank of `mesh`, and prints the warning (step 3 of the list).
 static int64_t chooseAccumulation(const StepOptions &compiled, StringRef mesh) {
   int64_t all = countRanks(compiled.shard.mesh) * compiled.shard.gradAccum,
           ranks = countRanks(mesh), each = std::max<int64_t>((all + ranks / 2) / ranks, 1);
@@ -98,8 +97,7 @@ int fsdp::compileAlso(const CommandLine &line, const StepOptions &compiled,
     DriverOptions &driver = own.options.driver;
     driver.output = getPathFor(driver.output, mesh);
     driver.alsoMesh.clear();
-    // The batch size in the file of --config is the one for --mesh. The file is therefore not read
-    // again.
+    // The batch size in the file of --config is that of --mesh, so the file is not read again.
     driver.config.clear();
     driver.explain = ExplainKind::None;
     driver.report.clear();

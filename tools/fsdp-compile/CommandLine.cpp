@@ -122,8 +122,7 @@ public:
       option->removeArgument();
   }
 
-  /// Sets the options that the command line contains. Returns an error if a value is wrong, and
-  /// otherwise nothing.
+  /// Sets the options that the command line gives. Returns an error about a value, or nothing.
   std::optional<std::string> read(StepOptions &options) const {
     for (auto [row, option] : llvm::zip_equal(getOptionRows(), this->options)) {
       if (!option->getNumOccurrences())
@@ -147,8 +146,7 @@ private:
 };
 } // namespace
 
-/// Returns an error if the command line contains an option more than once that may be given only
-/// once.
+/// Returns an error if the command line repeats an option that may be given only once.
 static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   for (StringRef argument : arguments) {
     StringRef name = argument.ltrim('-').split('=').first;
@@ -162,9 +160,8 @@ static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   return std::nullopt;
 }
 
-/// Returns the folder of --kernel-cache. Returns an empty text if the command line contains an
-/// option of LLVM. Such an option may change the generated code, but the keys of the cache do not
-/// contain it.
+/// Returns the folder of --kernel-cache, or an empty text if the command line has an option of
+/// LLVM. Such an option may change the generated code, but the keys of the cache do not contain it.
 static std::string chooseKernelCache(const StepOptions &options) {
   for (const auto &[name, option] : cl::getRegisteredOptions())
     if (option->getNumOccurrences() && !findOption(name))

@@ -25,16 +25,14 @@ struct CommandLine {
 /// If an argument is --help or --help-hidden, prints the help and returns true.
 bool printedHelp(llvm::ArrayRef<char *> arguments);
 
-/// Reads the command line and its configuration file. Prints errors, and returns nothing if there
-/// is one.
+/// Reads the command line and its configuration file. Returns nothing after an error was printed.
 std::optional<CommandLine> readCommandLine(int argc, char **argv);
 
 /// Prints "fsdp-compile: message". If a key of `file` caused the error, also prints this key.
 void printUsageError(const llvm::Twine &message, const FileOptions &file = {});
 
-/// Returns an error if a combination of options is not allowed, and otherwise nothing. This
-/// function checks only combinations that the table of options cannot describe, namely those with a
-/// stage, a file or the positional argument.
+/// Returns an error about a combination of options, or nothing. Checks the combinations that the
+/// table of options cannot describe: those with a stage, a file or the positional argument.
 std::optional<std::string> checkUsage(const StepOptions &options);
 
 } // namespace mlir::fsdp

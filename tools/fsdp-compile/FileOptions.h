@@ -16,8 +16,8 @@ namespace mlir::fsdp {
 /// The options that are set in the configuration file of --config.
 class FileOptions {
 public:
-  /// Reads the file, and sets the options that it contains. Options that the command line sets are
-  /// not changed. Returns false after printing an error.
+  /// Reads the file, and sets those of its options that the command line does not set. Returns
+  /// false after printing an error.
   bool read(StepOptions &options);
 
   /// If `message` begins with the name of an option that the file has set, prints where the file
@@ -36,8 +36,8 @@ private:
   std::string path;
 };
 
-/// Returns the number of ranks of a mesh such as "shard=2". An invalid mesh is not reported as an
-/// error.
+/// Returns the number of ranks of a mesh such as "shard=2". Reports no error if the mesh is
+/// invalid.
 int64_t countRanks(llvm::StringRef mesh);
 
 } // namespace mlir::fsdp

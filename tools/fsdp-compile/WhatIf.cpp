@@ -73,7 +73,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  // the value to which the next segment is appended if it belongs to it
+  // The value to which the next segment is appended if it belongs to it.
   std::string *value = nullptr;
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;
@@ -100,7 +100,7 @@ static std::optional<Question> readQuestion(StringRef text) {
 }
 
 namespace {
-/// An option or a positional argument of the command line.
+/// An argument of the command line.
 struct Argument {
   StringRef name;       ///< name of the option, or empty for the positional argument
   const OptionRow *row; ///< row of the option in the table, or null
@@ -121,7 +121,7 @@ static std::vector<Argument> readArguments(ArrayRef<std::string> words) {
       continue;
     if (row->alone)
       arguments.back().text = row->alone->str();
-    else if (index + 1 < words.size()) { // the next word is the value, as in --mesh shard=2
+    else if (index + 1 < words.size()) { // the value is the next argument, as in --mesh shard=2
       arguments.back().text = words[++index];
       arguments.back().words.push_back(words[index]);
     }
@@ -140,8 +140,7 @@ static std::vector<std::string> makeCommand(ArrayRef<std::string> words, StringR
   std::vector<Argument> arguments = readArguments(words);
   StepOptions given, asked;
   auto set = [](StepOptions &options, StringRef name, StringRef text) {
-    // an error of an option is reported when the plan is made
-    (void)setOption(options, name, text, OptionOrigin::CommandLine);
+    (void)setOption(options, name, text, OptionOrigin::CommandLine); // planning reports an error
   };
   for (const Argument &argument : arguments)
     if (argument.row)
@@ -172,7 +171,7 @@ static int64_t getInteger(const llvm::json::Object *object, StringRef name) {
   return object ? object->getInteger(name).value_or(0) : 0;
 }
 
-/// Makes one plan in a new process. Returns its measures, which step 3 prints.
+/// Makes one plan in a new process, and returns the measures for step 3.
 static Answer plan(StringRef program, ArrayRef<std::string> command) {
   Answer answer;
   llvm::SmallString<128> out, err;
@@ -254,7 +253,7 @@ int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input,
       << llvm::left_justify("", width)
       << "        arena        owned         sent        compute        exposed           step\n";
   int code = 0;
-  std::optional<std::string> given; // output for the plan without changes
+  std::optional<std::string> given; // output of the plan without changes
   for (const Question &question : questions) {
     std::vector<std::string> withoutEffect;
     Answer answer = plan(program, makeCommand(arguments, input, question, withoutEffect));

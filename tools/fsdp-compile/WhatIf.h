@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 /// options, such as "mesh=shard=64,param-dtype=bf16". No code is generated. Each plan is made by a
 /// new process of this program. Prints a table of the memory, the traffic and the estimated time of
 /// each plan, and the errors of the plans that failed. Returns the exit code: 0 on success, 2 if a
-/// question is invalid, and 1 if a plan failed.
+/// question is invalid, 1 if a plan failed.
 int answerWhatIf(llvm::ArrayRef<std::string> arguments, llvm::StringRef input,
                  llvm::ArrayRef<std::string> questions);
 

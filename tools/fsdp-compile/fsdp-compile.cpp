@@ -37,7 +37,7 @@ static constexpr int badUsage = 2;
 /// Prints a location as "file:line:column: ". Prints nothing if the location has no file.
 static void printLocation(Location loc, llvm::raw_ostream &os) {
   if (auto file = dyn_cast<FileLineColLoc>(loc);
-      // The location of a module has line 0, which is not printed.
+      // The location of a module has line 0.
       file && file.getLine() == 0)
     os << file.getFilename().getValue() << ": ";
   else if (file)
@@ -102,7 +102,7 @@ static ParseLimits limitsOf(const DriverOptions &driver) {
 /// Plans the step with `sync` as the value of --grad-sync. Returns the measures of this plan.
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
-  // The diagnostics are dropped here, because they have already been reported for the first plan.
+  // The first plan has already reported the diagnostics.
   ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
   options.shard.gradSync = sync;
   options.driver.timing = false;
@@ -131,7 +131,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
       *step.module, asked == GradSync::Last ? "--grad-sync=last" : "--grad-sync=each", true);
   if (asked == GradSync::Auto && other->arenaBytes == own.arenaBytes &&
       other->reducedBytes == own.reducedBytes) {
-    // both plans are the same, so --grad-sync=auto has chosen the value of `other`
+    // Both plans are the same, so --grad-sync=auto has chosen the value of `other`.
     own.option = other->option;
     other = planOtherwise(step.options, GradSync::Each, context);
     if (failed(other))
@@ -143,7 +143,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
   return choices;
 }
 
-/// If the options request it, prints the explanation of the plan and writes the page of --report.
+/// If requested, prints the explanation of the plan and writes its report.
 static LogicalResult explainStep(const StepCompilation &step) {
   const DriverOptions &driver = step.options.driver;
   if (driver.explain == ExplainKind::Dtypes)
@@ -154,9 +154,9 @@ static LogicalResult explainStep(const StepCompilation &step) {
   return driver.report.empty() ? success() : writePage(step);
 }
 
-/// If the options request it, compiles the kernels and writes the artifact. If there is a memory
-/// limit, the plan is explained and the size of the arena is checked before the kernels are
-/// compiled, because compiling them takes the most time.
+/// If requested, compiles the kernels and writes the artifact. If there is a memory limit, the plan
+/// is explained and the size of the arena is checked before the kernels are compiled, because
+/// compiling them takes the most time.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),
@@ -174,8 +174,7 @@ static int finish(StepCompilation &step) {
   return !writes || succeeded(runPhases(step, "package", "package")) ? 0 : 1;
 }
 
-/// Checks the values of some options early. The stages that read these options run later, or do not
-/// run at all.
+/// Checks the values of options before the stages that read them, which may not run.
 static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
       failed(loadCluster(module.getContext(), options.plan.cluster)))
@@ -189,8 +188,7 @@ static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   return success();
 }
 
-/// Compiles for one mesh. Stores in `compiled` the options with which the model was compiled.
-/// Returns the exit code.
+/// Compiles for one mesh. Sets `compiled` to the options that were used. Returns the exit code.
 static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
   registerDialects(registry);
@@ -223,7 +221,7 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
     if (failed(pm.run(*step.module)))
       return 1;
   }
-  if (!last.empty()) // the output of the command is IR
+  if (!last.empty()) // the output is IR
     return driver.output.empty() || succeeded(writeModule(*step.module, driver.output)) ? 0 : 1;
   if (!driver.output.empty() && failed(verifyRanks(*step.module)))
     return badUsage;
@@ -243,8 +241,7 @@ static int compileAll(const CommandLine &line) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
-  // If SIGXFSZ is ignored, a write beyond the limit of the file size fails and does not end the
-  // process.
+  // If SIGXFSZ is ignored, a write beyond a file-size limit fails and does not end the process.
   std::signal(SIGXFSZ, SIG_IGN);
   registerTargets();
   if (printedHelp(ArrayRef(argv, argc)))

@@ -11,8 +11,7 @@
 //
 // D(u) is compared with <g, u>, where g is the gradient that the compiler's code computes. An
 // argument with few elements is checked in every unit direction. A larger argument is checked in
-// some unit directions and in some random directions. A random direction changes all elements of
-// the argument.
+// some unit directions and in some random directions. A random direction changes all elements.
 //
 // The error of a direction is divided by a scale: the largest of |<g, u>|, |D(u)|, and 1e-3 times
 //   the largest possible |<g, u>|. The error may in addition contain the rounding errors of the
@@ -49,8 +48,7 @@ private:
   uint64_t state;
 };
 
-// each entry is (index of an element, component of u)
-using Direction = std::vector<std::pair<int64_t, double>>;
+using Direction = std::vector<std::pair<int64_t, double>>; // (index of an element, component of u)
 
 class Checker {
 public:
@@ -98,8 +96,8 @@ void Checker::fill(std::vector<Buffer> &arguments) {
   }
 }
 
-/// Copies the arguments to f64, appends the values that the finite differences keep constant
-/// (HoldStopped.cpp), and computes the loss.
+/// Copies the arguments to f64, appends the values that finite differences keep constant, and
+/// computes the loss.
 LogicalResult Checker::start(std::vector<Buffer> &arguments) {
   Type f64 = Float64Type::get(function.loss.getContext());
   for (Buffer &buffer : arguments) {
@@ -157,11 +155,10 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
   double rounding = 0x1p-50 * (1 + std::abs(value)) / h, error = std::abs(claimed - difference);
   double scale = std::max(
       {std::abs(claimed), std::abs(difference), 1e-3 * row.largest * std::sqrt(length), 1e-30});
-  // In types that are narrower than f64, rounding errors are proportional to the largest possible
-  // <g, u>.
+  // In types narrower than f64, rounding errors are in proportion to the largest possible <g, u>.
   if (row.isNarrow)
     scale = std::max(scale, row.largest * std::sqrt(length));
-  // this form of the condition is also true if the error is NaN
+  // This form of the condition is also true if the error is NaN.
   if (!(error <= row.bound * scale + rounding))
     row.ok = false;
   // If the gradient is zero, no relative error is reported.

@@ -17,7 +17,7 @@ struct CheckOptions {
   double tolerance = 1e-6;
   double step = 1e-4; ///< step h of the finite differences
   uint64_t seed = 1;
-  /// if an argument has at most this number of elements, all of them are checked
+  /// If an argument has at most this number of elements, all of them are checked.
   int64_t allElements = 64;
   int64_t elements = 6;   ///< number of random elements that are checked in larger arguments
   int64_t directions = 3; ///< number of random directions in which larger arguments are checked
@@ -31,7 +31,7 @@ struct Row {
   double largest = 0; ///< largest absolute value of the gradient
   double worst = 0;   ///< largest relative error
   double bound = 0;
-  unsigned precision = 53; ///< number of significand bits of the function's narrowest float type
+  unsigned precision = 53; ///< significand bits of the function's narrowest float
   bool isNarrow = false;   ///< true if a float type of the function is narrower than f64
   std::string notFinite;   ///< name of the first value that is NaN or infinite, or empty
   bool ok = true;
@@ -41,7 +41,7 @@ struct Row {
 /// type has `precision` significand bits.
 double boundFor(unsigned precision, unsigned numOps, double tolerance);
 
-/// Checks a function. Returns a row for each checked argument. Fails if a function cannot be run.
+/// Returns a row for each checked argument. Fails if a function cannot be run.
 FailureOr<std::vector<Row>> check(const Function &function, Engine &forward, Engine &gradient,
                                   const CheckOptions &options);
 

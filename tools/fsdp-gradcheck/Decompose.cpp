@@ -299,8 +299,7 @@ static void decompose(math::ClampFOp op, IRRewriter &b) {
 LogicalResult gradcheck::decomposeRaisedOps(ModuleOp module) {
   IRRewriter b(module.getContext());
   SmallVector<Operation *> raised;
-  // Attention is decomposed before the other ops, because the decomposition of its gradient may
-  // create scatter ops.
+  // Attention is decomposed first, because its gradient may create scatter ops.
   module.walk([&](Operation *op) {
     if (isa<AttentionOp, AttentionGradOp>(op))
       raised.push_back(op);

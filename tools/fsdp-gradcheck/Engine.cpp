@@ -6,11 +6,10 @@
 //
 // 1. Convert arguments and results to memrefs, which are passed as plain pointers.
 // 2. Decompose softmax and fsdp ops into loops (Decompose.cpp), and bufferize.
-// 3. Replace every allocation by a global buffer, so that a call of the function allocates no
-//    memory.
+// 3. Turn every allocation into a global buffer, so that calls allocate no memory.
 // 4. Add checks of indices and divisors (GuardAccesses.cpp).
-// 5. Lower linalg to loops, math ops to calls of libm, and all ops to LLVM. The JIT compiler does
-//    not optimise the code, because compiling takes most of the time.
+// 5. Lower linalg to loops, math ops to calls of libm, and all ops to LLVM. The JIT does not
+//    optimise, because compiling takes most of the time.
 //
 // Of these steps, only the lowering of ops that compute gradients and of fsdp.random is code of the
 // compiler under test.
@@ -71,8 +70,7 @@ void Buffer::set(int64_t i, double v) {
   std::memcpy(bytes.data() + i * elementSize, &bits, elementSize);
 }
 
-/// Returns the symbol under which a function is compiled. The symbol differs from the names of all
-/// functions in libm.
+/// Returns a symbol for a function that differs from all names of functions in libm.
 static std::string symbolOf(StringRef function) { return ("checked." + function).str(); }
 
 /// Converts a function on tensors to a function on memrefs.

@@ -36,9 +36,8 @@ class Engine {
 public:
   /// Compiles a module. Reports an error and returns null on failure.
   static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module);
-  /// Runs a function. Arguments and results have the order that they have in the type of the
-  /// function. Fails with a diagnostic if the function accesses an index that is out of range, or
-  /// if the result of an integer division is undefined.
+  /// Runs a function. Arguments and results are in the order of the function's type. Fails with a
+  /// diagnostic if an index is out of range or an integer division is undefined.
   LogicalResult call(StringRef name, MutableArrayRef<Buffer> arguments,
                      MutableArrayRef<Buffer> results);
 

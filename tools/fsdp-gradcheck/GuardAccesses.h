@@ -15,7 +15,7 @@ namespace mlir::fsdp::gradcheck {
 struct Guard {
   Location loc;
   bool isDivision = false;
-  int64_t bound = 0; ///< the index of an access must be in [0, bound)
+  int64_t bound = 0; ///< an index must be in [0, bound)
 };
 
 /// Adds guards to \p func, so that no access is outside of its buffer and no integer division is
@@ -25,7 +25,7 @@ struct Guard {
 /// empty, because a guard then has no element that could be accessed instead.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 
-/// Reports the error of the guard \p guard, which failed for the operand \p value.
+/// Reports the error of a guard that failed for \p value.
 void report(const Guard &guard, int64_t value);
 
 } // namespace mlir::fsdp::gradcheck

@@ -12,8 +12,7 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// Returns the name of the function that computes the values of which `function` stops the
-/// gradient.
+/// Returns the name of the function that computes the stopped values of `function`.
 std::string getHeldName(StringRef function);
 
 /// Converts the result of each fsdp.stop_gradient in `func` to an argument. Adds a function that

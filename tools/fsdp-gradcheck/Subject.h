@@ -17,23 +17,20 @@ struct Argument {
   std::string name;
   RankedTensorType type;
   bool isChecked = false;
-  double low = -1, high = 1; ///< range of floats
-  int64_t limit = 2;         ///< random integers for this argument are drawn from [0, limit)
-  /// value that some of the elements are set to, such as a padding id
-  std::optional<int64_t> ignore;
+  double low = -1, high = 1;     ///< range of floats
+  int64_t limit = 2;             ///< random integers are in [0, limit)
+  std::optional<int64_t> ignore; ///< value that some elements get, such as a padding id
 };
 
 /// A function to check: the types of its arguments, of its loss and of its gradients.
 struct Function {
   std::string name;
   std::vector<Argument> arguments;
-  /// type of the loss in the function that computes the gradients
-  RankedTensorType loss;
+  RankedTensorType loss;               ///< type of the loss in the gradient function
   std::vector<unsigned> gradients;     ///< for each gradient: index of its argument
-  std::vector<RankedTensorType> types; ///< types of the gradients that the function returns
-  unsigned precision = 53;             ///< number of significand bits of the narrowest float type
-  /// number of structured ops, each of which may round its result
-  unsigned numOps = 0;
+  std::vector<RankedTensorType> types; ///< types of the returned gradients
+  unsigned precision = 53;             ///< significand bits of the narrowest float
+  unsigned numOps = 0;                 ///< number of structured ops, each of which may round
   std::vector<RankedTensorType>
       held; ///< types of the stopped values, which are the last arguments of the forward function
 };
@@ -51,7 +48,8 @@ LogicalResult checkSizes(ModuleOp module);
 
 /// Prepares the functions: inlines calls, replaces the results of each function by a single loss
 /// with random weights, and differentiates the loss. If `widen` is true, first changes all float
-/// types to f64. If `sabotage` is n > 0, multiplies the result of op n in each backward by 1.0001.
+/// types to f64. If `sabotage` is a number
+/// n above 0, multiplies the result of op number n in each backward computation by 1.0001.
 FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
                            unsigned sabotage);
 

@@ -76,7 +76,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error if the value of a numeric option is out of range, and otherwise nothing.
+/// Returns an error if the number of an option is out of range, or nothing.
 static std::optional<std::string> checkUsage(const CommandLine &options) {
   auto found = [](const auto &option) {
     std::string text;
@@ -126,7 +126,7 @@ static int run(const CommandLine &options) {
   DialectRegistry registry;
   fsdp::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  // Arguments may have attributes of dialects that are unknown here and that other tools have set.
+  // Arguments may have attributes of unknown dialects, which other tools have set.
   context.allowUnregisteredDialects();
   context.loadAllAvailableDialects();
   llvm::SourceMgr sources; // contains the source lines that diagnostics quote

@@ -169,7 +169,7 @@ static void forgetOpen(Trial &trial, BlockArgument argument) {
         memset((*each)[number].data() + i * size, 0, size);
 }
 
-/// Returns true if the kernel changed no other bytes than those of its results.
+/// Returns true if the kernel changed no bytes except its results.
 static bool keepsWithin(Trial &trial, unsigned number) {
   Buffer &got = trial.got[number], &input = trial.inputs[number];
   bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] ||
@@ -182,8 +182,7 @@ static bool keepsWithin(Trial &trial, unsigned number) {
   return isIntact && isSame;
 }
 
-/// Returns true if the kernel and the oracle write the values that `fsdp.values` gives for an
-/// argument.
+/// Returns true if kernel and oracle write the values `fsdp.values` of an argument.
 static bool givesValues(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   DenseElementsAttr values = valuesOf(argument);
@@ -206,8 +205,7 @@ static bool givesValues(Trial &trial, BlockArgument argument) {
   return fine;
 }
 
-/// Returns true if the error is at most --error-factor times the error of the oracle in the
-/// kernel's own types.
+/// Returns true if the error is at most --error-factor times the error in the kernel's own types.
 static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());

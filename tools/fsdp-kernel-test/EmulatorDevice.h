@@ -48,8 +48,8 @@ class EmulatorDevice {
 public:
   explicit EmulatorDevice(const std::string &ptx);
   ~EmulatorDevice();
-  /// Runs the launches in order. The arguments of each launch are the bindings, followed by
-  /// `scratchBytes` of uninitialised memory. Returns an error, or an empty text on success.
+  /// Runs the launches in order. The arguments are the bindings and then `scratchBytes` of
+  /// uninitialised memory. Returns an error, or an empty text on success.
   std::string run(const std::vector<EmulatorLaunch> &launches,
                   const std::vector<EmulatorBinding> &bindings, size_t scratchBytes,
                   EmulatorCounts &counts);
@@ -57,7 +57,7 @@ public:
 private:
   struct State;
   std::unique_ptr<State> state;
-  std::string problem; ///< error that was found in the PTX, or empty
+  std::string problem; ///< error in the PTX, or empty
 };
 
 #endif // FSDP_TOOLS_KERNELTEST_EMULATORDEVICE_H

@@ -97,7 +97,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error if an option has an unknown value or an empty value, and otherwise nothing.
+/// Returns an error if the value of an option is unknown or empty, or nothing.
 static std::optional<std::string> checkValues(const CommandLine &line) {
   for (const cl::opt<std::string> *option :
        {&line.device, &line.target, &line.emit, &line.targetCpu, &line.alsoCpu, &line.only,
@@ -141,8 +141,7 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
 }
 
 Options fsdp::parseOptions(int argc, char **argv) {
-  // This object is static because its options must stay registered: the linker in this process
-  // resets all registered options.
+  // This object is static, because the linker in this process resets registered options.
   static CommandLine line;
   cl::HideUnrelatedOptions(line.category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))

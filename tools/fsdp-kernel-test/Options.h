@@ -12,8 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// Copies of the parsed options. The options of llvm::cl cannot be used later, because the linker
-/// in this process resets them.
+/// Copies of the parsed options, because the linker in this process resets options of llvm::cl.
 struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
       gemm;
@@ -22,8 +21,7 @@ struct Options {
   bool times, bench, widen;
 
   bool emulates() const { return device == "emulate"; }
-  /// Returns true if the options request only that the kernels are compiled. The kernels are then
-  /// not run.
+  /// Returns true if the options request that kernels are compiled but not run.
   bool onlyCompiles() const { return !emit.empty() || !saveBundle.empty(); }
 };
 

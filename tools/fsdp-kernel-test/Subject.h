@@ -22,10 +22,9 @@ class Subject {
 public:
   virtual ~Subject() = default;
   virtual const KernelInfo &info(size_t index) const = 0;
-  /// Runs the kernel with the index `index` on the given bindings. Returns false after printing an
-  /// error.
+  /// Runs kernel `index` on these bindings. Returns false after printing an error.
   virtual bool run(size_t index, std::vector<Buffer> &bindings, Split split) = 0;
-  /// Prints the phases or launches of a kernel, and the number of its scratch bytes.
+  /// Prints the kernel's phases or launches, and its scratch bytes.
   virtual void describe(size_t index, llvm::raw_ostream &os) const = 0;
   /// Returns true if the range of a kernel can be split into several calls.
   virtual bool canSplit() const { return true; }

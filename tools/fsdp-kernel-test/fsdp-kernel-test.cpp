@@ -9,17 +9,15 @@
 //
 // 1. A run of the range in one call, in three calls, and in many calls in reverse order must
 //    compute the same bits.
-// 2. With --also-cpu, the kernel that is compiled for this other CPU must compute the same bits.
-// 3. The results may differ from the results of the f64 oracle at most by a bound that depends on
-//    the element type.
+// 2. With --also-cpu, the kernel compiled for that CPU must compute equal bits.
+// 3. The results must differ from the f64 oracle's by at most a bound for the element type.
 //
-// With --device=emulate, the kernels are compiled to PTX and run in the emulator. Checks 1 and 2
-// are omitted in this case.
+// With --device=emulate, kernels are compiled to PTX and emulated. Checks 1 and 2 are then omitted.
 //
 // - No byte may change outside of the bindings that the kernel writes.
 // - Floats in inputs are drawn uniformly from [-1, 1], or from [lo, hi] if the argument has
-//   `fsdp.range = [lo, hi]`. Integers in inputs are drawn from [0, fsdp.limit). Before the run,
-//   bindings that are only written and the scratch memory are filled with NaN.
+//   `fsdp.range = [lo, hi]`. Integers in inputs are drawn from [0, fsdp.limit). Write-only bindings
+//   and scratch are filled with NaN before the run.
 // - With --error-factor=F, the error of a result may be at most F times the error that the oracle
 //   has in the kernel's own types, plus an allowance for rounding. If a result of at most 16 values
 //   exceeds this bound, the kernel is run on 16 draws of inputs, and the bound is applied to the
@@ -101,8 +99,8 @@ static bool isNarrow(func::FuncOp kernel) {
   });
 }
 
-/// Returns true if the module contains a kernel. With --only, there must be a kernel of this name.
-/// Otherwise prints an error.
+/// Returns true if the module has a kernel, or with --only a kernel of that name. Otherwise prints
+/// an error.
 static bool hasKernels(ModuleOp module) {
   SmallVector<StringRef> names;
   for (auto kernel : module.getOps<func::FuncOp>())
@@ -144,7 +142,7 @@ static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   return kernels;
 }
 
-/// An image, and the kernels that were loaded from it.
+/// An image, and the loaded kernels.
 namespace {
 struct Compiled {
   FailureOr<Image> image = failure();
@@ -194,7 +192,7 @@ static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, Gp
   return nullptr;
 }
 
-/// Compiles the kernels for --target and writes the bundle of --save-bundle. Returns the exit code.
+/// Compiles the kernels for --target and writes the bundle. Returns the exit code.
 static int bundleKernels(ModuleOp module) {
   FailureOr<GpuTarget> target = getGpuTarget(module);
   if (failed(target))

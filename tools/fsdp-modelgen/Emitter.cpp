@@ -30,7 +30,7 @@ using namespace mlir::fsdp::modelgen;
 
 /// A parsed specification. The loops of "nk,ok->no" are those of the result, n and o, and then k.
 struct Emitter::Loops {
-  SmallVector<AffineMap> maps; // maps of the operands, followed by the map of the result
+  SmallVector<AffineMap> maps; // maps of the operands, then of the result
   SmallVector<utils::IteratorType> iterators;
   SmallVector<int64_t> shape; // shape of the result
 
@@ -180,8 +180,8 @@ static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange ar
   return scalars;
 }
 
-/// Builds a linalg.generic whose output is initialised with `init`. `body` gets the current
-/// elements of the inputs and the current element of the output.
+/// Builds a linalg.generic with the output `init`. `body` gets the inputs' elements and the
+/// output's current element.
 Value Emitter::generic(
     const Loops &loops, ValueRange operands, Value init, StringRef what,
     llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body) {
@@ -254,7 +254,7 @@ Value Emitter::table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef
   return arith::ConstantOp::create(builder, loc(what), attr);
 }
 
-/// Rounds a value of the wide type to the type of the model.
+/// Rounds a wide value to the model's type.
 Value Emitter::round(Value value, StringRef what) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == narrow)
@@ -333,8 +333,7 @@ Scalar modelgen::activation(Activation kind, Scalar x) {
     return x * 0.5 * (tanh((x + x * x * x * 0.044715) * 0.79788456080286535588) + 1.0);
   case Activation::GeluErf:
     return x * 0.5 * (erf(x * 0.70710678118654752440) + 1.0);
-  // The argument of exp is limited to 40, so that neither the value nor the derivative becomes
-  // infinite.
+  // The argument of exp is at most 40, so neither the value nor the derivative is infinite.
   case Activation::Silu:
     return x / (exp(min(-x, x.constant(40))) + 1.0);
   case Activation::Relu:

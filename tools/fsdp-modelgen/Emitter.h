@@ -13,8 +13,7 @@
 //   sum("nc->n", {x}, body)              the sum of bodies over c
 //
 // Sums, statistics and the bodies of ops are computed in the *wide* type, which is f64 in an f64
-// model and f32 in other models. Values that one layer passes to the next have the type of the
-// model.
+// model and f32 in other models. Values between layers are in the model's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +42,7 @@ class Emitter {
 public:
   using Body = llvm::function_ref<Scalar(ArrayRef<Scalar>)>;
 
-  /// Creates the function `@loss(params…, tokens, targets)` at the end of `module`.
+  /// Creates `@loss(params…, tokens, targets)` at the end of `module`.
   Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter> parameters);
 
   const ModelConfig &config;
@@ -65,7 +64,7 @@ public:
   Value concat(Value a, Value b, int64_t dim, StringRef what);
   Value table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef what);
 
-  // Layers. The inputs and results of these functions have the shape [tokens, channels].
+  // Layers. Their inputs and results have the shape [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
   /// Applies dropout to x. The first dimension of x counts sequences or tokens. In training, an
@@ -103,7 +102,7 @@ private:
   int64_t randomSites = 0; // number of dropout ops that have been built
 };
 
-/// Applies the activation function `kind` of an MLP to x.
+/// Applies the activation function of an MLP.
 Scalar activation(Activation kind, Scalar x);
 
 /// For each family of models: a function that returns the parameters in Hugging Face's order, and a

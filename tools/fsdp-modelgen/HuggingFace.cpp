@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Parse the file. It may have at most 16 MiB and 64 levels of nesting. The key `model_type`
-//    selects the family and the default values of the family.
+// 1. Parse the file (at most 16 MiB, 64 levels). `model_type` selects the family and its defaults.
 // 2. Read every key that affects the model. This includes keys of transformers 4 (rope_theta,
 //    rope_scaling) and keys of transformers 5 (rope_parameters).
 // 3. Report an error for every other key, except keys that are known not to affect the model.
@@ -29,8 +28,7 @@ using namespace mlir::fsdp::modelgen;
 using llvm::Twine;
 using Kind = JsonValue::Kind;
 
-/// Returns true for a key that has no effect on the model. Such keys concern tokenizers,
-/// generation, or the heads of other tasks.
+/// Returns true for keys without effect on the model: tokenizers, generation, other tasks' heads.
 static bool leavesMathsAlone(StringRef key) {
   static const llvm::StringSet<> names = {"architectures",
                                           "auto_map",
@@ -88,7 +86,7 @@ static bool leavesMathsAlone(StringRef key) {
          key.starts_with("output_") || key.starts_with("forced_") || key.ends_with("_token_id");
 }
 
-/// Appends a value as JSON on one line. Stops after about 80 bytes.
+/// Appends a value as JSON on one line, and stops after about 80 bytes.
 static void print(const JsonValue &value, std::string &to) {
   constexpr size_t most = 80;
   if (to.size() > most)
@@ -177,8 +175,7 @@ public:
     return otherwise.str();
   }
 
-  /// Reports an error if the value of `key` is not `supported`, which is the only value that is
-  /// supported.
+  /// Reports an error if the value of `key` is not `supported`, the only supported value.
   void expect(StringRef key, bool supported, StringRef why) {
     bool value = supported;
     read(key, value);
@@ -186,8 +183,7 @@ public:
       error(*take(key), "'" + key + "': " + why + "; expected " + (supported ? "true" : "false"));
   }
 
-  /// Reports an error for each key that has not been read, is not in `ignored`, and may affect the
-  /// model.
+  /// Reports an error for each key that is not read, not in `ignored`, and may affect the model.
   void refuseOthers(ArrayRef<std::string> ignored) {
     for (const JsonMember &member : object.members)
       if (!seen.contains(member.name) && !leavesMathsAlone(member.name) &&

@@ -18,9 +18,9 @@ struct HuggingFaceResult {
   std::vector<std::string> notes;  // parts of the file that the model omits
 };
 
-/// Reads `path`, which is a file or a folder with config.json. If a key is absent, the default
-/// value of the model type applies. Reports an error for each key that is not supported, unless the
-/// key is known not to affect the model or is in `ignored`.
+/// Reads `path`, which is a file or a folder with config.json. Absent keys have the model type's
+/// defaults. Reports an error for each key that is not supported, unless the key is known not to
+/// affect the model or is in `ignored`.
 HuggingFaceResult readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored);
 
 } // namespace mlir::fsdp::modelgen

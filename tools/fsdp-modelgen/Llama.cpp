@@ -11,9 +11,8 @@
 //   loss = cross_entropy(norm(x) · lm_headᵀ, targets)
 //
 // The names, shapes, order and initial values of the parameters are those of Hugging Face's
-// LlamaForCausalLM. The weights of linear layers are stored as [out, in]. The rotary embedding
-// rotates the pairs (i, i + d/2) of the d channels of each head, as the checkpoints of Hugging Face
-// require.
+// LlamaForCausalLM. Weights are [out, in]. Rotary embedding rotates the pairs (i, i + d/2) of a
+// head's d channels, as the checkpoints of Hugging Face require.
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,8 +34,8 @@ ModelConfig ModelConfig::defaults(Family family) {
   return config;
 }
 
-/// Returns the default width of the MLP. The default is 4 · hidden for GPT-2. For Llama it is 8/3 ·
-/// hidden, rounded up to a multiple of 256.
+/// Returns the default width of the MLP. It is 4 · hidden for GPT-2, and for Llama 8/3 · hidden
+/// rounded up to a multiple of 256.
 static int64_t defaultIntermediate(Family family, int64_t hidden) {
   if (family == Family::GPT2)
     return 4 * hidden;

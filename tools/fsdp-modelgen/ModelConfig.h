@@ -22,8 +22,7 @@ inline StringRef nameOf(Family family) { return family == Family::GPT2 ? "gpt2" 
 enum class DType { F32, F64, F16, BF16 };
 enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
-/// The method by which the frequencies of rotary embeddings are scaled for sequences that are
-/// longer than in pretraining.
+/// Scaling of the frequencies of rotary embeddings, for sequences longer than in pretraining.
 struct RopeScaling {
   enum class Kind { None, Linear, Llama3 };
   Kind kind = Kind::None;
@@ -31,8 +30,7 @@ struct RopeScaling {
   int64_t originalPositions = 8192;
 };
 
-/// A model's configuration. All sizes are numbers of elements. `resolve` derives the fields that
-/// are unset from fields that are set.
+/// A model's configuration. Sizes are in elements. `resolve` derives unset fields from set ones.
 struct ModelConfig {
   Family family = Family::GPT2;
   DType dtype = DType::F32;
@@ -46,11 +44,10 @@ struct ModelConfig {
   bool qkvBias = false, outBias = false, mlpBias = false; // only for Llama; GPT-2 always has biases
   bool scaleScores = true, scaleScoresByLayer = false;    // GPT-2
 
-  /// Returns the configuration that Hugging Face has for GPT-2 124M or for Llama 7B.
+  /// Returns Hugging Face's configuration of GPT-2 124M or Llama 7B.
   static ModelConfig defaults(Family family);
 
-  /// Sets unset fields. Returns an error for each value and each combination of values that is not
-  /// valid.
+  /// Sets unset fields. Returns an error for each invalid value or combination.
   std::vector<std::string> resolve();
 
   /// Returns the number of query heads that share one key/value head.

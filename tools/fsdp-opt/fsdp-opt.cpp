@@ -60,8 +60,7 @@ Exit codes: 0 success, 1 the IR is invalid or a pass failed, 2 bad usage or a fi
 
 )help";
 
-/// If an argument requests the help or the version, prints the help or the version and returns
-/// true.
+/// If an argument requests the help or the version, prints it and returns true.
 static bool printedOurHelp(int argc, char **argv) {
   if (!fsdp::printedHelp(argc, argv, "fsdp-opt", overview))
     return false;
@@ -78,8 +77,7 @@ static int badUsage(const llvm::Twine &message) {
   return 2;
 }
 
-/// If LLVM was built without statistics, prints a warning that the report of --mlir-pass-statistics
-/// is empty.
+/// If LLVM was built without statistics, warns that the report of --mlir-pass-statistics is empty.
 static void warnOfEmptyStatistics() {
 #if !LLVM_ENABLE_STATS
   cl::Option *option = cl::getRegisteredOptions().lookup("mlir-pass-statistics");
@@ -90,8 +88,7 @@ static void warnOfEmptyStatistics() {
 #endif
 }
 
-/// Runs the passes as mlir-opt does. If MLIR's parser crashes before the first pass begins, reports
-/// an error.
+/// Runs the passes as mlir-opt does. If the parser crashes before the first pass, reports an error.
 static LogicalResult process(std::unique_ptr<llvm::MemoryBuffer> file, StringRef output,
                              const DialectRegistry &known) {
   DialectRegistry registry;

@@ -27,7 +27,7 @@ namespace fsdpcommon {
 /// Cost of a ring collective on one level of links.
 struct LinkRate {
   double stepSeconds = 0;    ///< latency in seconds of one step of the ring
-  double bytesPerSecond = 0; ///< bandwidth with which one rank sends in one direction
+  double bytesPerSecond = 0; ///< bandwidth of one rank in one direction
 };
 
 /// An all-reduce of at least `fromBytes` bytes is sent through the switch in rounds of `bytes`
@@ -47,7 +47,7 @@ struct SwitchReduce {
   std::vector<RoundSize> rounds; ///< in ascending order of fromBytes
 };
 
-/// One level of links. All links of a level have the same rates.
+/// A level of links, which all have the same rates.
 struct ClusterLink {
   std::string name;
   /// Number of consecutive ranks that one link joins. The number fits int64_t.
@@ -57,8 +57,7 @@ struct ClusterLink {
   SwitchReduce switchReduce;
 };
 
-/// Measured rates, per second, of one kind of kernel. If a rate is 0, the rate of the device
-/// applies instead.
+/// Measured rates, per second, of one kind of kernel. A rate of 0 means the rate of the device.
 struct KindRate {
   double multiplyAdds = 0, bytesPerSecond = 0;
 };
@@ -74,15 +73,14 @@ struct Cluster {
   /// Bandwidth of copies between device and host memory. 0 means the same bandwidth as copies
   /// within device memory.
   double hostBytesPerSecond = 0;
-  /// Bandwidth with which a rank reads and writes its offload file. The default is the bandwidth of
-  /// one NVMe drive.
+  /// Bandwidth of a rank's offload file. The default is that of one NVMe drive.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
   /// For each protocol: seconds of a collective before its first step.
   std::map<std::string, double> protocols;
   std::vector<ClusterLink> links;
 
-  /// Returns the number of ranks that a link of the last level joins.
+  /// Returns the number of ranks that the links join.
   uint64_t ranks() const { return links.back().ranks; }
   /// Returns the estimated seconds of a kernel of `kind`. They are the launch latency plus the
   /// longer of two times: the time of its multiply-adds and the time of its memory accesses.

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads inputs that may be pipes, such as the pipe that a shell opens for <(command). Devices are
-// refused, because a device may provide an endless number of bytes. The time for which the reader
-// waits for data from a pipe is limited:
+// refused, because they may provide bytes without end. The time for which the reader waits for data
+// from a pipe is limited:
 //
 //     no process has opened the pipe for writing    10 s
 //     a process has, and writes nothing             600 s
@@ -22,8 +22,7 @@
 namespace fsdpcommon {
 
 /// Appends the content of a file, a pipe or a terminal to `bytes`. Returns an empty text on
-/// success, and otherwise the reason why the input cannot be read. If an input has more than `most`
-/// bytes, it cannot be read.
+/// success, or why the input cannot be read. An input of more than `most` bytes cannot be read.
 std::string readInput(const std::string &path, uint64_t most, std::string &bytes);
 
 } // namespace fsdpcommon

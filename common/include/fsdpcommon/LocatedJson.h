@@ -23,8 +23,8 @@ namespace fsdpcommon {
 
 struct JsonMember;
 
-/// A value of a JSON file, and the line and the column of its first character. The
-/// line and the column are counted from 1. The column is a number of bytes.
+/// A value of a JSON file, and the line and the column of its first character. The line and the
+/// column are counted from 1. The column is a number of bytes.
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
@@ -38,8 +38,7 @@ struct JsonValue {
   bool isScalar() const { return kind != Kind::array && kind != Kind::object; }
   /// Returns the member `name` of an object, or null if there is none.
   const JsonMember *find(std::string_view name) const;
-  /// Return the value as a number, or nothing if the value is not a number or does not fit the type
-  /// of the result.
+  /// Return the number, or nothing if the value is not a number or is out of the type's range.
   std::optional<int64_t> asSigned() const;
   std::optional<uint64_t> asUnsigned() const;
   std::optional<double> asDouble() const;

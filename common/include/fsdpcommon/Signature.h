@@ -6,8 +6,8 @@
 //
 // A signature signs the 128 bytes of an artifact's header. The header contains the SHA-256 of the
 // whole file, so the signature protects the whole file. The file OUT.fsdp.sig contains the 64 bytes
-// of the signature. Keys are read from PEM files, in the form that `openssl genpkey -algorithm
-// ed25519` and `openssl pkey -pubout` write.
+// of the signature. Keys are PEM files, as written by `openssl genpkey -algorithm ed25519` and
+// `openssl pkey -pubout`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,7 @@ using Signature = std::array<unsigned char, 64>;
 /// Returns the name of the file that contains the signature of an artifact.
 inline std::string signatureFile(const std::string &artifact) { return artifact + ".sig"; }
 
-/// Signs a header with the private key that the PEM file `key` contains. Returns an error, or "" on
-/// success.
+/// Signs a header with the private key in the PEM file `key`. Returns an error, or "" on success.
 std::string signHeader(const fsdprt_artifact_header &header, const std::string &key,
                        Signature &signature);
 

@@ -11,7 +11,7 @@ namespace fsdpcommon {
 
 /// Requests from Linux the permission to use AMX's tile registers in all threads of this process.
 /// Returns true if the process has this permission. Linux never withdraws it. Without the
-/// permission, the first AMX instruction of the process raises SIGILL.
+/// permission the first AMX instruction raises SIGILL.
 bool requestTileData();
 
 } // namespace fsdpcommon

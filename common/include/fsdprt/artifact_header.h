@@ -5,21 +5,20 @@
 //===----------------------------------------------------------------------===//
 //
 // The compiler writes the header and the runtime checks it. Both include this file, which is plain
-// C and has no dependencies. Both also use the schema of the manifest
-// (runtime/schema/artifact.fbs).
+// C without dependencies, and use the schema of the manifest (runtime/schema/artifact.fbs).
 //
 //     0        128 (64-byte aligned)         (4096)            (4096)    file_size
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
-// All integers are little-endian. Offsets and sizes are in bytes, and offsets are counted from the
-// beginning of the file. The image is an ELF shared object with position-independent code. It has
-// no undefined symbols, needs no other libraries, and has neither thread-local storage nor
-// initialisers. If no program launches a kernel, the image may be absent. Its offset and size are
-// then 0. The section of values contains initial values of parameters. The manifest states the
-// offset of each parameter's values. If a file has no values, the offset and the size of this
-// section are 0, and the file has version 2, which older readers accept. The gaps between header,
-// manifest, image and values are zero. The hash is computed over the whole file. For this
-// computation, the bytes of the field sha256 are taken as zeros.
+// All integers are little-endian. Offsets and sizes are in bytes from the beginning of the file.
+// The image is an ELF shared object with position-independent code. It has no undefined symbols,
+// needs no other libraries, and has neither thread-local storage nor initialisers. If no program
+// launches a kernel, the image may be absent. Its offset and size are then 0. The section of values
+// contains initial values of parameters. The manifest states the offset of each parameter's values.
+// If a file has no values, the offset and the size of this section are 0, and the file has version
+// 2, which older readers accept. The gaps between header, manifest, image and values are zero. The
+// hash is computed over the whole file. For this computation, the bytes of the field sha256 are
+// taken as zeros.
 //
 //===----------------------------------------------------------------------===*/
 

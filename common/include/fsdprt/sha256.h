@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// SHA-256, which the compiler and the runtime take from the library fsdp_common. The code calls no
-// other function than memcpy.
+// SHA-256 for compiler and runtime, in the library fsdp_common. Needs no function but memcpy.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -29,8 +28,8 @@ void fsdprt_sha256_begin(fsdprt_sha256 *hash);
 void fsdprt_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size);
 void fsdprt_sha256_end(fsdprt_sha256 *hash, uint8_t digest[32]);
 
-/* Computes the hash of a whole artifact in memory. The bytes of the header's field sha256 are taken
- * as zeros. `size` is at least FSDPRT_ARTIFACT_HEADER_SIZE. */
+/* Computes the hash of a whole artifact in memory, with the header's field sha256 taken as zeros.
+ * `size` is at least FSDPRT_ARTIFACT_HEADER_SIZE. */
 void fsdprt_sha256_artifact(const void *file, size_t size, uint8_t digest[32]);
 
 #ifdef __cplusplus

@@ -9,8 +9,7 @@
         print(name, entry.dtype, entry.shape)
     checkpoint.convert(source, "model.safetensors", dtype="bf16")
 
-The command fsdp-ckpt calls these functions. The functions do not need PyTorch. They read pickles
-without executing them.
+The command fsdp-ckpt calls these functions. They need no PyTorch, and never execute a pickle.
 """
 
 from .command import main

@@ -3,8 +3,8 @@
 """Converts a checkpoint to another format. Tensors are read and written in pieces, so that memory
 for only a few MiB of values is needed.
 
-The exception is a DCP tensor that is stored in several chunks, which is read as a whole. While the
-new checkpoint is incomplete, it has a temporary name.
+Only a DCP tensor that is stored in several chunks is read as a whole. While the new checkpoint is
+incomplete, it has a temporary name.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -
     that the rules omit.
 
     A rule maps a name to the new name, or to None if the tensor is to be omitted. A rule from "a.*"
-    to "b.*" replaces the prefix "a." of names by "b.". A rule that contains a whole name has
-    precedence over rules that contain prefixes. If several prefixes match a name, the rule with the
-    longest prefix applies. Raises CheckpointError if a rule matches no tensor, or if two tensors
-    would get the same name.
+    to "b.*" replaces the prefix "a." of names by "b.". A rule for a whole name has precedence over
+    rules for prefixes. Of several prefixes that match, the longest applies. Raises CheckpointError
+    if a rule matches no tensor or two tensors get one name.
     """
     names = list(names)
     prefixes = sorted((rule for rule in rules if rule.endswith("*")), key=len, reverse=True)
@@ -63,8 +62,7 @@ def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -
 
 
 def check_rules(path: str, rules: object) -> Mapping[str, str | None]:
-    """Checks the rename rules of a JSON file, and returns them. Raises CheckpointError if the rules
-    are not valid."""
+    """Returns the rename rules in a JSON file. Raises CheckpointError if they are not valid."""
     for rule, new in rules.items() if isinstance(rules, dict) else [("", 0)]:
         if new is not None and (not isinstance(new, str) or
                                 rule.endswith("*") != new.endswith("*")):
@@ -128,8 +126,7 @@ def convert(source: str | os.PathLike | Source, target: str | os.PathLike, to: s
 
 def _write_whole(target: pathlib.Path, writer: Callable[[pathlib.Path], None],
                  is_folder: bool) -> None:
-    """Calls ``writer`` with a temporary path beside the target. Then renames the file or folder
-    that ``writer`` wrote to the name of the target."""
+    """Calls ``writer`` with a temporary path beside the target, and then renames what it wrote."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         if is_folder:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checkpoints of torch.distributed.checkpoint (DCP): a .metadata pickle and .distcp files.
 
-The file .metadata contains the type, the shape and the chunks of each tensor. For each chunk it
-contains the name of the file, the offset and the length of the chunk. A chunk is stored as a tensor
-in the format of torch.save. Neither reading nor writing needs PyTorch.
+The file .metadata has the type, shape and chunks of each tensor, and for each chunk the name of a
+file, an offset and a length. A chunk is stored as a tensor in the format of torch.save. Neither
+reading nor writing needs PyTorch.
 """
 
 from __future__ import annotations
@@ -89,8 +89,7 @@ class DcpSource(Source):
                 (beside(self._where, info.get("relative_path")), *place))
 
     def _tensor(self, name: str, found: Object) -> None:
-        """Checks that the chunks of a tensor cover the tensor and do not overlap. Then adds the
-        tensor to ``entries``."""
+        """Checks that the chunks of a tensor cover it without overlap, and adds the tensor."""
         shape, chunks, properties = (_size(found.get("size")), found.get("chunks"),
                                      found.get("properties"))
         state = properties.state if isinstance(properties, Object) else None
@@ -200,8 +199,7 @@ def _tensor_metadata(entry: Entry) -> Object:
 def write(folder: pathlib.Path, entries: Sequence[Entry], pieces: Pieces, most: int) -> None:
     """Writes a DCP checkpoint into an empty folder: one chunk for each tensor.
 
-    A file contains at most ``most`` bytes of values, or a single tensor that is larger. The file
-    .metadata is written last.
+    A file has at most ``most`` bytes of values, or one larger tensor. The file .metadata is last.
     """
     places = {}
     for number, part in enumerate(groups(entries, most)):

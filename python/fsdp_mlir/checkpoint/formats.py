@@ -42,8 +42,7 @@ class Source:
     """An open checkpoint. ``entries`` maps the name of each tensor to its description, in the order
     of the file.
 
-    Opening a checkpoint checks its headers and indices. If one of them is damaged, CheckpointError
-    is raised.
+    Opening a checkpoint checks its headers and indices, and raises CheckpointError for an error.
     """
 
     format = ""
@@ -53,12 +52,11 @@ class Source:
         self.files = Files()
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
-        # errors about tensors and files that the index names but that do not exist
+        # Errors about tensors and files that the index names but that do not exist.
         self.missing: list[str] = []
 
     def describe(self) -> list[str]:
-        """Returns the lines that ``fsdp-ckpt inspect`` prints about the content other than
-        tensors."""
+        """Returns lines for ``fsdp-ckpt inspect`` that describe the content besides tensors."""
         return []
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:

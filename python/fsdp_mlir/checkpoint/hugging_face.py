@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One .safetensors file, or an index of several .safetensors files, as Hugging Face writes them.
 
-The format is described at https://huggingface.co/docs/safetensors. A file contains the size of the
-header in 8 bytes, then a JSON header with the dtype, the shape and the offsets of each tensor, and
-then the values without gaps.
+https://huggingface.co/docs/safetensors describes the format: the size of the header in 8 bytes, a
+JSON header with dtype, shape and offsets of each tensor, and the values without gaps.
 """
 
 from __future__ import annotations
@@ -85,8 +84,7 @@ class SafetensorsSource(Source):
 
 
 class IndexSource(Source):
-    """A checkpoint that consists of model.safetensors.index.json and the .safetensors files in the
-    same folder."""
+    """A checkpoint of model.safetensors.index.json and the .safetensors files beside it."""
 
     format = "safetensors with an index"
 
@@ -142,8 +140,8 @@ Pieces = Callable[[Entry], Iterable[np.ndarray]]
 
 def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
                metadata: dict[str, str]) -> None:
-    """Writes a .safetensors file. The tensors are sorted by decreasing size of their elements, so
-    that every tensor is aligned to its element size."""
+    """Writes a .safetensors file. Tensors are sorted by decreasing element size, so that every
+    tensor is aligned."""
     entries = sorted(entries, key=lambda entry: -ITEM_SIZES[entry.dtype])
     header: dict = {"__metadata__": metadata}
     offset = 0
@@ -166,8 +164,7 @@ def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
 
 
 def groups(entries: Iterable[Entry], most: int) -> list[list[Entry]]:
-    """Divides tensors into groups of at most ``most`` bytes. A tensor of more than ``most`` bytes
-    forms a group of its own."""
+    """Divides tensors into groups of at most ``most`` bytes. A larger tensor is its own group."""
     found: list[list[Entry]] = [[]]
     size = 0
     for entry in entries:
@@ -181,7 +178,7 @@ def groups(entries: Iterable[Entry], most: int) -> list[list[Entry]]:
 
 def write_sharded(folder: pathlib.Path, entries: Sequence[Entry], pieces: Pieces, most: int,
                   metadata: dict[str, str]) -> None:
-    """Writes the files model-00001-of-0000N.safetensors and their index into an empty folder."""
+    """Writes model-00001-of-0000N.safetensors and the index into an empty folder."""
     parts = groups(entries, most)
     places = {}
     for number, part in enumerate(parts, 1):

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads and writes the pickles of PyTorch's checkpoints as plain data, without executing them.
 
-Python's unpickler imports modules and calls functions that a pickle names. The reader in this file
-interprets the opcodes itself, and neither imports a module nor calls a function. A global is the
-name of a class or function. If it is in the caller's list, it becomes a ``Name``; any other global
-is an error. A call or a new object in the pickle becomes an ``Object``, which contains the name of
-the callee, the arguments and the state.
+Python's unpickler imports modules and calls functions that a pickle names. The reader here
+interprets the opcodes itself, without imports and calls. A global is the name of a class or
+function. If it is in the caller's list, it becomes a ``Name``; any other global is an error. A call
+or a new object becomes an ``Object`` that contains the callee's name, the arguments and the state.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ class _Machine:
         if len(pairs) % 2:
             raise ValueError("found a key without a value")
         for key, value in zip(pairs[::2], pairs[1::2]):
-            # Tuples are refused as keys, because a tuple could be nested so deeply that hashing it
-            # overflows the stack.
+            # A tuple as key could be nested so deeply that hashing it overflows the stack.
             if not isinstance(key, (str, int, Object)):
                 raise ValueError(f"expected a text as key, found {type(key).__name__}")
             target[key] = value
@@ -201,8 +199,7 @@ def read(where: str, data: bytes, names: Collection[str]) -> Any:
 
 
 def write(value: Any) -> bytes:
-    """Returns a pickle of protocol 2. The value may consist of constants, tuples, lists, dicts,
-    Name and Object."""
+    """Returns a pickle (protocol 2) of data: constants, tuples, lists, dicts, Name and Object."""
     parts: list[bytes] = [b"\x80\x02"]
     _write(value, parts.append)
     return b"".join(parts) + b"."

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads saves of fsdp-run and Run.save: joins the ranks' slices to parameters by name.
 
-The format of the files is described in docs/how-to/save-and-resume.md. If a parameter has an f32
-master, the values of the master are read, as fsdp-run --export does.
+docs/how-to/save-and-resume.md describes the files. If a parameter has an f32 master, the values of
+the master are read, as fsdp-run --export does.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _STEP = re.compile(r"step-\d{8,}")
 
 
 def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
-    """Returns the folder of a save. If the file ``latest`` names the save, also returns the hash of
-    the index, and otherwise None."""
+    """Returns a save's folder, and the index's hash if the file ``latest`` names the save."""
     if (folder / "index.json").is_file():
         return folder, None
     words = read_bytes(folder / "latest").decode(errors="replace").split()
@@ -49,7 +48,7 @@ def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list
 
 
 class SaveSource(Source):
-    """A checkpoint that is a save of fsdp-run, or the newest save in a folder of saves."""
+    """A checkpoint that is a save, or the newest save in a folder of saves."""
 
     format = "save of fsdp-run"
 

@@ -17,21 +17,20 @@ ITEM_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 
               "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1,
               "BOOL": 1, "C64": 8}
 FLOATS = ("F64", "F32", "F16", "BF16")
-PIECE_BYTES = 16 << 20  # This number is a multiple of every value of ITEM_SIZES.
+PIECE_BYTES = 16 << 20  # is a multiple of all values of ITEM_SIZES
 
 
 class CheckpointError(FsdpError, ValueError):
-    """Is raised if a checkpoint is damaged, has an unknown format, or cannot be converted as
-    requested."""
+    """A checkpoint is damaged, has an unknown format, or cannot be converted as requested."""
 
 
 class UsageError(CheckpointError):
-    """Is raised if the caller gave an invalid path or an invalid rename rule."""
+    """The caller gave an invalid path or an invalid rename rule."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A tensor of a checkpoint. ``dtype`` is the name that .safetensors files use for its type."""
+    """A tensor of a checkpoint; ``dtype`` is the type's name in .safetensors files."""
 
     name: str
     dtype: str
@@ -65,8 +64,7 @@ def _to_numbers(piece: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _to_bf16(values: np.ndarray) -> np.ndarray:
-    """Rounds f32 values to the nearest bf16 values, ties to even. A NaN becomes a NaN with the same
-    sign."""
+    """Rounds f32 to the nearest bf16, ties to even; NaN stays NaN with its sign."""
     bits = values.view(np.uint32)
     rounded = ((bits + (0x7fff + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), ((bits >> 16) | 0x40).astype(np.uint16), rounded)

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads and writes tensors in the zip format of torch.save, which DCP uses, without PyTorch.
 
-An archive contains the file data.pkl, which describes a tensor, and the file data/0, which contains
-the bytes of the tensor's storage.
+An archive contains data.pkl, which describes a tensor, and data/0, the bytes of its storage.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, NotImplemente
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file. ``bytes`` are the bytes of its storage. ``offset`` and ``strides`` are in
-    elements."""
+    """A tensor in a file. ``bytes`` is its storage. ``offset`` and ``strides`` are in elements."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -55,8 +53,7 @@ class Stored:
     crc: int
 
     def array(self) -> np.ndarray:
-        """Returns a view of the elements as unsigned integers of the size of an element. The tensor
-        must have at least one element."""
+        """Returns a view of the elements (at least one) as unsigned integers of equal size."""
         size = ITEM_SIZES[self.dtype]
         values = self.bytes[self.offset * size:]
         values = values[:len(values) // size * size].view(f"u{size}")
@@ -88,8 +85,7 @@ def _small(data: np.ndarray, archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def read(where: str, data: np.ndarray) -> Stored:
-    """Reads the tensor of an archive. ``data`` are the bytes of the archive. Raises
-    CheckpointError."""
+    """Returns the tensor of the archive whose bytes are ``data``. Raises CheckpointError."""
     try:
         with zipfile.ZipFile(_Window(data)) as archive:
             pickle = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
@@ -137,8 +133,8 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """A file object that appends to another file. Its offset 0 is the position that the other file
-    had when this object was made."""
+    """A file object that appends to another file. Its offset 0 is the file's position when the
+    object was made."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()

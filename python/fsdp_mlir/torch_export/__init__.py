@@ -5,13 +5,13 @@
 1. Names, aliases and ``requires_grad`` of parameters are read from the module before tracing.
 2. ``torch.export`` traces the call loss(module, *batch). The module is called through
    ``functional_call``, so that its parameters become inputs of the graph.
-3. Ops that stop gradients and ops that apply dropout are replaced by marker ops (markers.py).
-4. Some ops are decomposed into other ops (decompositions.py, windows.py, routing.py). Complex values are
-   replaced by pairs of real values (complex_numbers.py). Values that depend on no input are computed in
-   advance (fold.py).
-5. The importer and the pipelines of torch-mlir (package iree-base-compiler) lower the graph to linalg.
-6. The marker ops are replaced by calls. The arguments of the function get the attributes ``fsdp.param``,
-   ``fsdp.frozen`` and ``fsdp.batch``.
+3. Ops that stop gradients, and dropout, are replaced by marker ops (markers.py).
+4. Some ops are decomposed into other ops (decompositions.py, windows.py, routing.py). Complex
+   values are replaced by pairs of real values (complex_numbers.py). Values that depend on no input
+   are computed in advance (fold.py).
+5. The importer and the pipelines of torch-mlir (package iree-base-compiler) lower to linalg.
+6. The marker ops are replaced by calls. The arguments of the function get the attributes
+   ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class _Traced(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
         super().__init__()
-        # The module must not be registered as a submodule, because torch would then treat its parameters
-        # as constants.
+        # The module must not be registered as a submodule, because torch would then treat its
+        # parameters as constants.
         object.__setattr__(self, "held", module)
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "names", names)
@@ -64,8 +64,8 @@ class _Traced(torch.nn.Module):
 
 
 class _Bound:
-    """Calls a module with given parameters in place of the module's own parameters. All other attributes
-    are those of the module."""
+    """Calls a module with given parameters in place of the module's own parameters. All other
+    attributes are those of the module."""
 
     def __init__(self, module, parameters):
         self.__dict__.update(_module=module, _parameters=parameters)
@@ -83,14 +83,14 @@ class _Bound:
 
 
 def _default_loss(model, *batch, **named):
-    """Returns the loss that the module itself computes. Models of transformers compute it if they get
-    ``labels``."""
+    """Returns the loss that the module computes, as models of transformers do from ``labels``."""
     result = model(*batch, **named)
     return getattr(result, "loss", result)
 
 
 def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], bool]:
-    """Returns the tensors of the example, their names, and true if the loss gets the tensors by name."""
+    """Returns the tensors of the example, their names, and true if the loss gets the tensors by
+    name."""
     if isinstance(example, torch.Tensor):
         example = (example,)
     if isinstance(example, Mapping):
@@ -111,8 +111,8 @@ def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], boo
 
 
 def _argument_names(loss: Loss, number: int) -> list[str]:
-    """Returns names for batch inputs that are passed by position. They are the names of the parameters
-    of ``loss``."""
+    """Returns names for batch inputs that are passed by position. They are the names of the
+    parameters of ``loss``."""
     if loss is _default_loss:
         defaults = ["tokens", "targets"]
         return defaults[:number] if number <= 2 else [f"input{i}" for i in range(number)]
@@ -135,12 +135,10 @@ def _roles(names: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _refuse_custom_gradients():
-    """Refuses torch.autograd.Function while torch traces the loss, because the trace does not contain
-    the custom backward.
+    """Refuses torch.autograd.Function during tracing, because the trace has no custom backward.
 
-    Replacing ``apply`` is not enough, because a module may have stored ``MyFunction.apply`` before the
-    replacement. Each call of ``apply`` also creates an instance of BackwardCFunction, so the creation of
-    such an instance is refused too.
+    Replacing ``apply`` is not enough, because a module may have stored ``MyFunction.apply`` before.
+    Each call also creates an instance of BackwardCFunction, and creating one is refused too.
     """
     original = torch.autograd.Function.__dict__.get("apply")
     context = torch.autograd.function.BackwardCFunction
@@ -172,8 +170,7 @@ def _refuse_custom_gradients():
 
 
 def _fake_parameters(parameters: dict, tensors: list) -> tuple[dict, list]:
-    """Returns fake tensors, which have no memory, in place of the parameters of a module on the meta
-    device."""
+    """Returns fake tensors without memory, for the parameters of a module on the meta device."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
@@ -195,8 +192,7 @@ def _trace(module, loss, tensors, names, by_name, parameters, custom_gradients):
 
 
 def _located(error: Exception) -> ExportError:
-    """Converts ``error`` to an ExportError. Its location is the innermost stack frame outside torch and
-    this package."""
+    """Returns an ExportError located at the innermost frame outside torch and this package."""
     file, line, trace = None, None, error.__traceback__
     while trace:
         name = trace.tb_frame.f_code.co_filename
@@ -219,8 +215,7 @@ def _located(error: Exception) -> ExportError:
 
 
 def _check(program, names: Sequence[str]) -> None:
-    """Checks that an exported program returns one float scalar and that all its shapes are static.
-    Raises ExportError."""
+    """Checks that a program returns one float scalar and has static shapes. Raises ExportError."""
     signature = program.graph_signature
     if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
         changed = next(iter((signature.buffers_to_mutate or
@@ -250,8 +245,7 @@ def _unused(program, names: Sequence[str]) -> set[str]:
 
 
 def _lower(program, name: str):
-    """Lowers an exported program to linalg on tensors. Returns (MLIR context, module, number of stop
-    markers)."""
+    """Lowers to linalg on tensors. Returns (MLIR context, module, number of stop markers)."""
     try:
         from iree.compiler import ir
         from iree.compiler.extras.fx_importer import FxImporter
@@ -273,8 +267,7 @@ def _lower(program, name: str):
         importer.import_frozen_program(program, func_name=name)
         stops = markers.to_calls(context, importer.module_op)
         with context:
-            # The last pass of the pipeline is omitted, because it refuses calls and therefore refuses
-            # the markers.
+            # The pipeline's last pass is omitted, because it refuses calls, and thus markers.
             passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
             PassManager.parse(passes).run(importer.module_op)
     except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:
@@ -286,14 +279,14 @@ def _lower(program, name: str):
 
 
 def _own_place(text: str) -> tuple[str | None, int | None]:
-    """Returns the first file and line outside torch and this package that an MLIR location contains."""
+    """Returns the first file and line in an MLIR location outside torch and this package."""
     own = [place for place in re.findall(r'"([^"]+\.py)":(\d+)', text)
            if "/torch/" not in place[0] and "/fsdp_mlir/" not in place[0]]
     return (own[0][0], int(own[0][1])) if own else (None, None)
 
 
 def _refuse_scans(module) -> None:
-    """Refuses ops of torch-mlir's own dialects, because the compiler does not know these dialects."""
+    """Refuses ops of torch-mlir's dialects, which the compiler does not have."""
     from iree.compiler import ir
 
     found = []
@@ -312,8 +305,7 @@ def _refuse_scans(module) -> None:
 
 
 def _lowering_error(error: Exception, messages: list[str], program) -> ExportError:
-    """Returns an ExportError that contains the first message of the pipeline and the location of this
-    message."""
+    """Returns an ExportError with the pipeline's first message and that message's location."""
     lines = [*messages, *(line for line in str(error).splitlines() if "error:" in line),
              str(error).split("\n")[0]]
     text = lines[0]
@@ -327,8 +319,8 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
     reason = re.sub(r"^callsite\(.*\): ", "", reason)
     what = op[0].strip("'") if op else "an op"
     if what == "torch.operator" and file:
-        # In torch-mlir's message, every op that cannot be lowered is named torch.operator. All core ops
-        # can be lowered, so the op must be one of the other ops of the same source line.
+        # In torch-mlir's message, every op that cannot be lowered is named torch.operator. All core
+        # ops can be lowered, so the op must be one of the other ops of the same source line.
         at = {str(node.target) for node in program.graph.nodes
               if "::" in str(getattr(node.target, "_name", "")) and place(node) == (file, line)
               and torch.Tag.core not in node.target.tags}
@@ -339,8 +331,7 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
 
 
 def _mark(context, module, arguments: Sequence[Mapping[str, Any]], stops: int) -> None:
-    """Sets the attributes of the arguments of the function, and stores the number of stop markers in the
-    module."""
+    """Sets the attributes of the function's arguments, and stores the number of stop markers."""
     from iree.compiler import ir
 
     function = next(op for op in module.regions[0].blocks[0].operations
@@ -360,28 +351,26 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
                  name: str | None = None) -> Model:
     """Exports the loss of a module and returns it as a Model.
 
-    ``example_batch``: the batch of one rank (one micro-batch). It is a tensor, a tuple of tensors, or a
-    mapping of names to tensors. All batches must have the shapes and types of the example. The values of
-    the example are not used.
+    ``example_batch``: the batch of one rank (one micro-batch): a tensor, a tuple of tensors, or a
+    mapping by name. All batches must have the shapes and types of the example, whose values are not
+    used.
 
-    ``loss``: a function that is called as loss(module, *batch), or as loss(module, **batch) if the batch
-    is a mapping. It returns a float scalar. If no ``loss`` is given, the module must return its loss, or
-    an object with the attribute ``.loss``, as models of transformers do if they get ``labels``. The name
-    of an input is its name in the mapping, or the name of the parameter of ``loss``. The names
-    ``input_ids`` and ``labels`` are replaced by ``tokens`` and ``targets``, which are the inputs that
-    ``fsdp-run --text`` sets.
+    ``loss``: loss(module, *batch), or loss(module, **batch) for a mapping; it returns a float
+    scalar. If no ``loss`` is given, the module must return its loss, or an object with the
+    attribute ``.loss``, as models of transformers do if they get ``labels``. The name of an input
+    is its name in the mapping, or the name of the parameter of ``loss``. The names ``input_ids``
+    and ``labels`` become ``tokens`` and ``targets``, which ``fsdp-run --text`` sets.
 
     All parameters of the module are exported, including tied and frozen ones
     (``requires_grad=False``). Buffers are constants. The step contains dropout if the module is in
-    training mode (``module.train()``). The random numbers of dropout depend on the seed, the step and
-    the example.
+    training mode (``module.train()``). Random numbers depend on seed, step and example.
 
-    ``decompositions_`` maps overloads (``torch.ops.aten.x.default``) to functions that decompose them,
-    in addition to the decompositions of this package. ``custom_gradients``: "refuse" (default) refuses
-    torch.autograd.Function; "differentiate" ignores its backward and differentiates its forward.
+    ``decompositions_`` maps overloads (``torch.ops.aten.x.default``) to functions that decompose
+    them, in addition to the decompositions of this package. ``custom_gradients``: "refuse"
+    (default) refuses torch.autograd.Function; "differentiate" ignores its backward and
+    differentiates its forward.
 
-    Raises ExportError if the module cannot be exported. The error contains a location in the module's
-    source if torch provides one.
+    Raises ExportError, with a location in the module's source if torch gives one.
     """
     loss = loss or _default_loss
     if custom_gradients not in ("refuse", "differentiate"):
@@ -401,8 +390,7 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
             raise ExportError(f"parameter '{n}': unknown type {p.dtype}; expected "
                               f"{', '.join(map(str, _TYPES))}")
     parameters = {n: p.detach() for n, p in own.items()}
-    # The tensors are cloned, because torch would trace a tensor that is passed as two inputs as a single
-    # input.
+    # The tensors are cloned, because torch would trace one tensor for two inputs as one input.
     tensors = [t.detach().clone() for t in tensors]
     is_meta = any(p.is_meta for p in parameters.values())
     if is_meta:

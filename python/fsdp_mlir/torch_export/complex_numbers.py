@@ -12,9 +12,9 @@ products                        a c - b d and a d + b c
 view_as_real(z)                 both parts side by side
 ==============================  =====================================================
 
-The two parts of a complex tensor are its real and its imaginary tensor. Each part has the shape of the
-complex tensor, so the numbers of dims do not change. In this way, rotary embeddings become products
-with sine and cosine. An op that the table does not contain is an error.
+The two parts of a complex tensor are its real and its imaginary tensor. Each part has the shape of
+the complex tensor, so the numbers of dims do not change. Rotary embeddings become products with
+sine and cosine. An op that the table does not contain is an error.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .source import place
 aten = torch.ops.aten
 _REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
          torch.complex128: torch.float64}
-# Ops that are applied separately to the real and to the imaginary part. If such an op has real tensors
-# as operands, these are indices.
+# Ops that are applied separately to the real and to the imaginary part. If such an op has real
+# tensors as operands, these are indices.
 _OF_EACH_PART = {
     aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
     aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default,
@@ -62,7 +62,7 @@ def is_complex(node) -> bool:
 
 
 class _Rewriter:
-    """Creates the real and the imaginary part of each complex node, in the order of the graph."""
+    """Creates the two parts of each complex node, in the order of the graph."""
 
     def __init__(self, program):
         self.program, self.module = program, program.graph_module
@@ -125,16 +125,14 @@ class _Rewriter:
         return tuple(self.call(aten.div.Tensor, x, square) for x in product)
 
     def wave(self, size, angle):
-        """Returns the real and the imaginary part of ``size`` e^(i ``angle``). If ``size`` is None, it
-        counts as 1."""
+        """Returns the parts of ``size`` e^(i ``angle``). If ``size`` is None, it counts as 1."""
         cosine, sine = self.call(aten.cos.default, angle), self.call(aten.sin.default, angle)
         if size is None:
             return cosine, sine
         return tuple(self.call(aten.mul.Tensor, size, x) for x in (cosine, sine))
 
     def absolute(self, pair):
-        """Returns the absolute value of a pair. The derivative of the absolute value at zero is zero,
-        as in torch."""
+        """Returns the absolute value of a pair. As in torch, its derivative at zero is zero."""
         square = self.square(pair)
         is_zero = self.call(aten.eq.Scalar, square, 0.0)
         one = self.call(aten.full_like.default, square, 1.0, pin_memory=False)
@@ -142,8 +140,7 @@ class _Rewriter:
         return self.call(aten.where.self, is_zero, square, root)
 
     def constant(self):
-        """Returns the two parts of the current node, which is a complex constant or a complex
-        buffer."""
+        """Returns the parts of the current node, which is a complex constant or buffer."""
         signature, name = self.program.graph_signature, self.node.name
         path = (signature.inputs_to_lifted_tensor_constants.get(name) or
                 signature.inputs_to_buffers.get(name))
@@ -158,8 +155,7 @@ class _Rewriter:
             self.module.register_buffer(f"_{part}_{name}", values.contiguous().clone())
             with self.graph.inserting_before(first):
                 constant = self.graph.get_attr(f"_{part}_{name}")
-                # FxImporter accepts a get_attr node only if it has a single user. The clone is this
-                # user.
+                # FxImporter accepts a get_attr only with one user, which is the clone.
                 clone = self.graph.call_function(aten.clone.default, (constant,))
             made = self.node.meta["val"]
             constant.meta = {"val": made.new_empty(made.shape, dtype=_REAL[made.dtype])}
@@ -182,13 +178,12 @@ class _Rewriter:
         return tuple(make([zero(p[0]) if p[i] is None else p[i] for p in pairs]) for i in (0, 1))
 
     def filled(self):
-        """Returns the two parts of the current node, which is an op that fills a tensor with one
-        number."""
+        """Returns the parts of the current node, an op that fills a tensor with one number."""
         value = complex(self.node.args[_FILLED[self.node.target]])
         return (value.real or None, value.imag or None)
 
     def convert(self):
-        """Returns the two parts of the current node, which is a conversion to another complex type."""
+        """Returns the parts of the current node, a conversion to another complex type."""
         dtype = _REAL[self.node.kwargs.get("dtype") or self.node.meta["val"].dtype]
         keywords = {**self.node.kwargs, "dtype": dtype}
         real, imaginary = self.pair(self.node.args[0])
@@ -196,7 +191,7 @@ class _Rewriter:
                      for x in (real, imaginary))
 
     def make(self):
-        """Returns the two parts of the current node, which has complex values."""
+        """Returns the parts of the current node, which is complex."""
         node, target = self.node, self.node.target
         if node.op == "placeholder":
             return self.constant()
@@ -231,8 +226,7 @@ class _Rewriter:
         raise self.refuse()
 
     def complete(self, found):
-        """Returns the two parts ``found`` as nodes that have the shape and the precision of the
-        current node."""
+        """Returns the parts ``found`` as nodes with the shape and precision of the current node."""
         wanted = [(v.shape, _REAL[v.dtype]) for v in _values(self.node)]
         made = []
         for part in found:
@@ -249,8 +243,8 @@ class _Rewriter:
         return tuple(made)
 
     def read(self):
-        """Returns the node that replaces the current node. The current node has complex operands and a
-        real result."""
+        """Returns the replacement of the current node, which has complex operands and a real
+        result."""
         node, source = self.node, self.node.args[0]
         pair = self.parts.get(source) if isinstance(source, torch.fx.Node) else None
         if pair is None:
@@ -279,8 +273,8 @@ class _Rewriter:
 
 
 def to_pairs(program) -> int:
-    """Replaces the complex nodes of an exported program by pairs of real nodes. Returns the number of
-    complex nodes that were replaced. Raises ExportError."""
+    """Replaces the complex nodes of a program. Returns the number of complex nodes. Raises
+    ExportError."""
     rewriter = _Rewriter(program)
     rewriter.run()
     rewriter.graph.lint()

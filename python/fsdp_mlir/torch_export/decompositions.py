@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The table of decompositions: torch's table for core ATen, and entries of this project.
 
-Each entry states why the lowering of torch or of torch-mlir is not used for the op. A decomposition
-computes the same values as its op, apart from rounding. ``tests/test_decompositions.py`` checks this.
+Each entry states why the lowering of torch or torch-mlir is not used. A decomposition computes the
+same values as its op, apart from rounding. ``tests/test_decompositions.py`` checks this.
 """
 
 from __future__ import annotations
@@ -166,5 +166,5 @@ def table() -> dict:
 
 
 def reasons() -> dict[str, str]:
-    """Returns {name of an overload: reason for its decomposition} for all entries."""
+    """Returns {name of the overload: reason} of all entries."""
     return {name: reason for name, reason, _ in ENTRIES}

@@ -35,6 +35,5 @@ def find(name: str):
 
 
 def refuse(message: str) -> ExportError:
-    """Returns an ExportError whose location is the source line of the op that is being
-    decomposed."""
+    """Returns an error at the source line of the op that is being decomposed."""
     return ExportError(message, *place_in("".join(torch.fx.traceback.format_stack())))

@@ -115,8 +115,7 @@ class _Folder:
         self.module.register_buffer(name, value.contiguous().clone())
         with self.graph.inserting_before(node):
             constant = self.graph.get_attr(name)
-            # FxImporter accepts a get_attr node only if it has a single user. The clone is this
-            # user.
+            # FxImporter accepts a get_attr only with one user, which is the clone.
             clone = self.graph.call_function(aten.clone.default, (constant,))
         constant.meta = _like(node, node.meta["val"].contiguous())
         clone.meta = dict(constant.meta)
@@ -149,8 +148,7 @@ class _Folder:
 
 
 def _clone_in_lists(graph) -> None:
-    """Replaces constants and inputs that are elements of operand lists, such as lists of indices,
-    by clones.
+    """Replaces constants and inputs in operand lists, such as lists of indices, by clones.
 
     This is necessary because FxImporter accepts only results of ops as elements of operand lists.
     """
@@ -169,8 +167,7 @@ def _clone_in_lists(graph) -> None:
 
 
 def fold(program) -> int:
-    """Folds the graph of an exported program. The program is changed in place. Returns the number
-    of constants that were created."""
+    """Folds the graph of an exported program in place. Returns the number of new constants."""
     folder = _Folder(program)
     folder.evaluate()
     folder.rewrite()

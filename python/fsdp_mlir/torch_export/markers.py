@@ -58,8 +58,7 @@ def _is_float(node) -> bool:
 
 
 def _insert_stop(graph, node) -> None:
-    """Inserts a stop marker after ``node``, and makes all users of ``node`` use the marker instead.
-    All users of ``node`` then use the marker."""
+    """Inserts a stop marker after ``node``. All users of ``node`` then use the marker."""
     with graph.inserting_after(node):
         marker = graph.call_function(STOP, (node,))
     marker.meta = dict(node.meta)
@@ -70,7 +69,7 @@ def mark_stops(program, trained: set[str]) -> int:
     """Marks each value at which the gradient of the parameters ``trained`` stops.
 
     ``trained`` contains names of placeholders. A region of ``torch.no_grad`` is inlined, and all
-    its float results are marked. Returns the number of markers that were inserted.
+    its float results are marked. Returns the number of markers.
 
     Raises ExportError if a region of ``torch.no_grad`` enables gradients again.
     """
@@ -149,9 +148,9 @@ def _inline_region(module, graph, node, depends) -> int:
 def mark_padding(program) -> int:
     """Stops the gradient of the row ``padding_idx`` in the table of each embedding.
 
-    torch reads this row in the forward computation, but computes no gradient for it. The lowering
-    to MLIR would ignore ``padding_idx``. Returns the number of embeddings that were changed. Raises
-    ExportError if an embedding scales its gradient by frequency.
+    torch reads this row in the forward, but computes no gradient for it. The lowering to MLIR would
+    ignore ``padding_idx``. Returns the number of embeddings that were changed. Raises ExportError
+    if an embedding scales its gradient by frequency.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -186,7 +185,7 @@ def mark_padding(program) -> int:
 
 
 def _drops_nothing(node) -> bool:
-    """Returns true if the node is a recurrent op that applies no dropout between its layers."""
+    """Returns true for a recurrent op without dropout between its layers."""
     if node.target.overloadpacket not in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
         return False
     named = given(node)
@@ -194,11 +193,9 @@ def _drops_nothing(node) -> bool:
 
 
 def mark_dropout(program) -> int:
-    """Replaces each active dropout by the dropout marker. Returns the number of markers that were
-    inserted.
+    """Replaces each active dropout by the dropout marker. Returns the number of markers.
 
-    A dropout that is inactive is replaced by its input. Raises ExportError if the program contains
-    other random ops.
+    A dropout that is inactive is replaced by its input. Raises ExportError for other random ops.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -238,8 +235,7 @@ def mark_dropout(program) -> int:
 
 
 def to_calls(context, module) -> int:
-    """Replaces the marker ops of an MLIR module by calls of functions without a body. Returns the
-    number of stop markers."""
+    """Replaces the marker ops in an MLIR module by calls. Returns the number of stop markers."""
     from iree.compiler import ir
 
     declarations: dict[tuple, str] = {}

@@ -8,8 +8,8 @@ import torch
 
 
 def insert(before, target, *arguments, **keywords):
-    """Inserts an op before the node ``before``. The op gets the source location of this node, and
-    its result is computed on fake tensors."""
+    """Inserts an op before a node, with the node's source location, and computes the op's result on
+    fake tensors."""
     value = lambda x: torch.fx.node.map_arg(x, lambda n: n.meta["val"])
     with before.graph.inserting_before(before):
         made = before.graph.call_function(target, arguments, keywords)

@@ -28,11 +28,9 @@ def drops_between_layers(node) -> bool:
 
 
 def divide(node, dropout) -> int:
-    """Replaces the recurrent op ``node`` by one op for each layer. Returns the number of dropout
-    markers that were inserted between these ops.
+    """Replaces ``node`` by one op per layer. Returns the number of dropout markers between them.
 
-    ``dropout`` is the marker op. The first dim of the marker's operand must count samples
-    (markers.py).
+    ``dropout`` is the marker op. The first dim of its operand must count samples (markers.py).
     """
     named = given(node)
     layers, directions = named["num_layers"], 2 if named["bidirectional"] else 1

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Decompositions of ops that sort or count elements, or move them to computed positions.
 
-torch-mlir lowers these ops to sorts, scans and scatters of its own dialect, which the compiler does not
-know. The decompositions compare each element with each position. Therefore all shapes are static, and
-the resulting ops are differentiable. Positions are computed by argmax, because the compiler can derive
-the range of its result. For n elements, the decomposition of sort makes n * n comparisons. It refuses n
-above _MOST_SORTED.
+torch-mlir lowers these ops to sorts, scans and scatters of its own dialect, which the compiler does
+not know. The decompositions compare each element with each position, so all shapes are static and
+the ops differentiable. Positions are computed by argmax, because the compiler can derive the range
+of its result. For n elements, sort makes n * n comparisons, and refuses n above _MOST_SORTED.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
     for _ in range(k):
         rest = torch.where(free, x, float("-inf"))
         best = rest.amax(-1, keepdim=True)
-        # The comparison is ``>=``, which is true for at least one free element even if all free elements
-        # are -inf.
+        # The comparison is ``>=``, which is true for at least one free element even if all free
+        # elements are -inf.
         index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)
         chosen = at == index
         values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
@@ -40,7 +39,8 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
 
 
 def _key(x):
-    """Returns keys whose order is the order in which torch sorts the elements of ``x``. NaN is last."""
+    """Returns keys whose order is the order in which torch sorts the elements of ``x``. NaN is
+    last."""
     if x.dtype == torch.bool:
         return x.to(torch.int64)
     return torch.where(x.isnan(), float("inf"), x) if x.is_floating_point() else x
@@ -87,11 +87,12 @@ def histc(x, bins=100, min=0, max=0):
 
 
 def _hits(x, dim, index):
-    """Returns a mask that is true where an element of ``index`` equals a position along the dim ``dim``.
+    """Returns a mask that is true where an element of ``index`` equals a position along the dim
+    ``dim``.
 
-    The last dim of the mask counts the positions along ``dim`` of ``x``. The dim before the last counts
-    the elements of ``index`` along ``dim``. All other dims have the extents of ``x``. The mask is false
-    at positions that are beyond the extents of ``index``.
+    The last dim of the mask counts the positions along ``dim`` of ``x``. The dim before the last
+    counts the elements of ``index`` along ``dim``. All other dims have the extents of ``x``. The
+    mask is false beyond the extents of ``index``.
     """
     dim %= x.dim()
     hit = index.movedim(dim, -1).unsqueeze(-1) == torch.arange(x.shape[dim], device=x.device)
@@ -99,7 +100,7 @@ def _hits(x, dim, index):
 
 
 def _grow(x, shape):
-    """Pads the first dims of ``x`` with zeros until they have the extents ``shape``."""
+    """Pads the first dims of ``x`` with zeros to the extents ``shape``."""
     pads = [pad for n, m in zip(reversed(shape), reversed(x.shape[:len(shape)])) for pad in (0, n - m)]
     kept = [0] * (2 * (x.dim() - len(shape)))
     return torch.nn.functional.pad(x, kept + pads) if any(pads) else x
@@ -111,8 +112,8 @@ def scatter_value(x, dim, index, value):
 
 
 def _scattered(x, dim, index, src):
-    """Returns two tensors with a value for each position of ``x``: the sum of those elements of ``src``
-    that ``index`` moves to this position, and whether ``index`` moves any element there."""
+    """Returns two tensors with a value for each position of ``x``: the sum of those elements of
+    ``src`` that ``index`` moves to this position, and whether ``index`` moves any element there."""
     hit = _hits(x, dim, index)
     src = src[tuple(map(slice, index.shape))].movedim(dim, -1)
     src = _grow(src, hit.shape[:-2]).unsqueeze(-1)
@@ -157,8 +158,8 @@ def index_put(x, indices, values, accumulate=False):
 
 
 def _product_of_groups(x, weight, ends):
-    """Multiplies the rows [ends[e - 1], ends[e]) of ``x`` by the matrix e, for each e. Rows that follow
-    all of these ranges become 0."""
+    """Multiplies the rows [ends[e - 1], ends[e]) of ``x`` by the matrix e, for each e. Rows that
+    follow all of these ranges become 0."""
     row, ends = torch.arange(x.shape[0], device=x.device), ends.to(torch.int64)[:, None]
     begins = torch.nn.functional.pad(ends[:-1], [0, 0, 1, 0])
     mine = (row >= begins) & (row < ends)

@@ -10,14 +10,12 @@ _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)', re.M)
 
 
 def place(node) -> tuple[str | None, int | None]:
-    """Returns the file and the line of the code from which a node was traced, or (None, None) if
-    they are unknown."""
+    """Returns the file and line from which a node was traced, or (None, None)."""
     return place_in(node.meta.get("stack_trace") or node.stack_trace or "")
 
 
 def place_in(trace: str) -> tuple[str | None, int | None]:
-    """Returns the innermost file and line of a stack trace that are outside torch and this
-    package."""
+    """Returns the innermost file and line of a stack trace outside torch and this package."""
     own = [frame for frame in _FRAME.findall(trace) if "/fsdp_mlir/" not in frame[0]]
     for file, line in reversed(own):
         if "/torch/" not in file:

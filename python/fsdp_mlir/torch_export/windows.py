@@ -4,8 +4,8 @@
 
 These ops are linear. They can be computed along one dim after the other.
 
-- If windows differ in length or in weights (interpolation, uneven pools), the values along a dim are
-  multiplied by a matrix. The matrix depends only on the extents.
+- If windows differ in length or in weights (interpolation, uneven pools), the values along a dim
+  are multiplied by a matrix. The matrix depends only on the extents.
 - If all windows of a pool have the same length, the dim is split into windows, and the mean of each
   window is computed.
 - A fold pads each block to the extent of the result. It then adds the padded blocks.
@@ -19,8 +19,7 @@ from .entries import entry
 
 
 def _places(n: int, size: int, align: bool, scale: float | None, device) -> torch.Tensor:
-    """Returns the positions, in a dim of extent ``n``, at which torch interpolates the ``size``
-    elements of the result."""
+    """Returns the positions at which torch interpolates ``size`` elements from a dim of ``n``."""
     at = torch.arange(size, device=device, dtype=torch.float32)
     if align:
         return at * ((n - 1) / (size - 1) if size > 1 else 0.0)
@@ -75,7 +74,7 @@ def _upsample(x, output_size, align, scales, matrix):
 
 
 def _register_upsample(op: str, matrix) -> None:
-    """Registers both overloads of an op. The overload ``vec`` is the one that F.interpolate calls."""
+    """Registers both overloads of an op. F.interpolate calls the overload ``vec``."""
 
     @entry(op + ".vec", "torch-mlir has no lowering; products with small matrices")
     def vec(x, output_size, align_corners, scale_factors=None):
@@ -95,7 +94,7 @@ for _op, _matrix in (("upsample_bilinear2d", _linear_matrix),
 
 def _windows(n: int, size: int, device):
     """Returns (mask, lengths) for the windows of an adaptive pool. Window i contains the positions
-    from i n / size (rounded down) to (i + 1) n / size (rounded up), without the latter."""
+    from i n / size (rounded down) up to, but without, (i + 1) n / size (rounded up)."""
     at, i = torch.arange(n, device=device), torch.arange(size, device=device)[:, None]
     first, end = i * n // size, ((i + 1) * n + size - 1) // size
     return (at >= first) & (at < end), (end - first).squeeze(-1)
@@ -180,7 +179,7 @@ def col2im(x, output_size, kernel_size, dilation, padding, stride):
     counts = [1 + (n + 2 * p - d * (k - 1) - 1) // s
               for n, k, d, p, s in zip(output_size, kernel_size, dilation, padding, stride)]
     y = x.unflatten(-2, (-1, *kernel_size)).unflatten(-1, counts)
-    y = y.movedim(-2, -3)  # The dims are ..., kernel rows, block rows, kernel columns, block columns.
+    y = y.movedim(-2, -3)  # dims: ..., kernel rows, block rows, kernel columns, block columns
     for i, dim in enumerate((x.dim() - 1, x.dim())):
         y = _add_windows(y, dim, output_size[i], dilation[i], padding[i], stride[i])
     return y
