@@ -12,7 +12,7 @@ def failed(job, text):
 
 
 class Checker:
-    """Runs checks. Checks kernels. Consecutive jobs of the same case and the same chip share an open bundle."""
+    """Runs checks. Consecutive jobs of the same case and the same chip share an open bundle."""
 
     def __init__(self, file):
         from driver import Driver

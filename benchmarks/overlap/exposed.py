@@ -42,8 +42,8 @@ def measure(artifact, *options):
 
 
 def attempt(sent):
-    """Makes one try. Makes one try. Returns four times in milliseconds per step: the compute time, the waits without a schedule, the waits with a
-    schedule, and the lower bound of the waits."""
+    """Makes one try. Returns four times in milliseconds per step: the compute time, the waits without a schedule, the waits with a schedule, and the
+    lower bound of the waits."""
     step, waited = measure("plain.fsdp")
     compute = (step - waited) / 1e3
     links = sent / (PART * compute)

@@ -209,7 +209,8 @@ class Run:
         return self._metrics(before)
 
     def evaluate(self, batch: Any) -> float:
-        """Returns the mean loss over ``batch`` in all ranks. Neither trains nor applies dropout.
+        """Returns the mean loss over ``batch`` in all ranks. The evaluation neither trains nor
+        applies dropout.
 
         Raises BadInputError if the artifact has no program 'eval'.
         """

@@ -209,7 +209,7 @@ def reference(module, loss, batches):
 
 
 def outcome(name: str, planted: str) -> str:
-    """Tests a plant. Applies one change to one model. Returns "refused: ..", "warned: ..", "equal", "unsuitable: .." or "SILENT: .."."""
+    """Tests a plant. Returns "refused: ..", "warned: ..", "equal", "unsuitable: .." or "SILENT: .."."""
     import torch
 
     import families

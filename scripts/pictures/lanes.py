@@ -12,8 +12,8 @@ WAIT = "#d0d7de"
 
 
 def simulate(tools, model, name, *options):
-    """Simulates a step. Simulates a step. Returns the three times (step, compute, exposed) as texts in ms, and the slices [(lane, row, name, begin,
-    end)] in microseconds."""
+    """Simulates a step. Returns the three times (step, compute, exposed) as texts in ms, and the slices [(lane, row, name, begin, end)] in
+    microseconds."""
     tools.run("fsdp-compile", model, "--mesh=shard=8", "--param-dtype=bf16", tools.CPU, "--no-code", *options,
               "-o", f"{name}.fsdp")
     text = tools.run("fsdp-run", f"{name}.fsdp", f"--simulate={CLUSTER}", f"--trace={name}.json")

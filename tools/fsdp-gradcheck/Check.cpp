@@ -13,13 +13,13 @@
 // argument with few elements is checked in every unit direction. A larger argument is checked in
 // some unit directions and in some random directions. A random direction changes all elements.
 //
-// The error of a direction is divided by a scale: the largest of |<g, u>|, |D(u)|, and 1e-3 times
+// - The error of a direction is divided by a scale: the largest of |<g, u>|, |D(u)|, and 1e-3 times
 //   the largest possible |<g, u>|. The error may in addition contain the rounding errors of the
 //   finite differences.
-// If an argument has no gradient, the finite differences must be zero.
-// In all evaluations, the results of fsdp.stop_gradient have the values that they have at x
+// - If an argument has no gradient, the finite differences must be zero.
+// - In all evaluations, the results of fsdp.stop_gradient have the values that they have at x
 //   (HoldStopped.cpp).
-// If a value is NaN or infinite, it is reported and not compared.
+// - If a value is NaN or infinite, it is reported and not compared.
 //
 //===----------------------------------------------------------------------===//
 

@@ -231,7 +231,7 @@ static void readActivation(Section &file, StringRef key, Activation &target) {
                            "'; expected gelu_new, gelu, silu or relu");
 }
 
-/// Adds a note if the file requests dropout, because the generated model then omits it.
+/// Adds a note if the file requests dropout, because the generated model omits dropout.
 static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
