@@ -48,9 +48,8 @@ LogicalResult checkSizes(ModuleOp module);
 
 /// Prepares the functions: inlines calls, replaces the results of each function by a single loss
 /// with random weights, and differentiates the loss. If `widen` is true, first changes all float
-/// types to f64. If
-/// `sabotage` is a number n above 0, multiplies the result of op number n in each backward
-/// computation by 1.0001.
+/// types to f64. If `sabotage` is a number n above 0, multiplies the result of op number n in each
+/// backward computation by 1.0001.
 FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
                            unsigned sabotage);
 
