@@ -29,9 +29,10 @@ def named_arrays(values: Any) -> dict[str, np.ndarray]:
 
 
 def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
-    """Returns the arrays that ``weights`` selects. None means the artifact's or random values.
+    """Returns the arrays that ``weights`` selects, or None. None means that the values of the
+    artifact are used, or random values if the artifact contains none.
 
-    ``weights`` is the argument of Run. Raises BadInputError.
+    ``weights`` is the argument ``weights`` of Run. Raises BadInputError.
     """
     model: Model | None = getattr(artifact, "model", None)
     if weights is None or isinstance(weights, str) and weights == "model":
@@ -45,8 +46,9 @@ def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | 
 
 def checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
                     strict: bool) -> dict[str, np.ndarray]:
-    """Returns the array of each parameter. Raises BadInputError if an array has no parameter or
-    does not fit it, or if a parameter that needs an array has none."""
+    """Checks arrays, and returns the array of each parameter by the parameter's name. Raises
+    BadInputError if no parameter has the name of an array, if an array does not fit its parameter,
+    or if an array is missing for a parameter that needs one."""
     aliases = model.aliases if model is not None else {}
     buffers = model.buffers if model is not None else frozenset()
     known = {parameter.name: parameter for parameter in artifact.parameters}
