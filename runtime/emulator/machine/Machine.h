@@ -80,8 +80,7 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount =
-      0; ///< the thread has waited for the reads of so many of the oldest closed groups
+  size_t readCount = 0; ///< number of groups, from the oldest, whose reads are over
 };
 
 class Warp {

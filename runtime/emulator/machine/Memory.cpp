@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A page of the shadow is allocated when one of its cells is first accessed.
+// The shadow of an allocation contains the cells of the allocation. A page of the shadow is
+// allocated when one of its cells is accessed for the first time.
 //
 //===----------------------------------------------------------------------===//
 
