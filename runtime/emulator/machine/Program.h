@@ -61,8 +61,7 @@ struct Instruction {
                              ///< elements of `in` are initialised
   Slot guard = 0;            ///< slot of the guard predicate; 0 if there is none
   uint32_t target = nowhere;
-  uint32_t meet =
-      nowhere; ///< of a branch: the instruction where lanes that diverge at the branch reconverge
+  uint32_t meet = nowhere; ///< instruction where the lanes that diverge at a branch meet
   const Slot *in = nullptr, *out = nullptr;
   int64_t immediate = 0;      ///< data for the handler, for example an offset of addresses
   uint64_t payload = 0;       ///< data for the handler

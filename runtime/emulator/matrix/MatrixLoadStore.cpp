@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Warp Level Matrix Instructions: ldmatrix, stmatrix, movmatrix". Lane 8 m + r
-// provides the address of row r of matrix m. A row has 16 bytes. Lane l holds elements 2 (l % 4)
-// and 2 (l % 4) + 1 of row l / 4, or of column l / 4 with .trans.
+// provides the address of row r of matrix m. A row has 16 bytes. The register of lane l contains
+// elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 or, with .trans, of column l / 4.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ Plan planOf(const Instruction &i) {
 
 using Matrix = uint16_t[8][8];
 
-/// Resolves the addresses of the rows, which the first 8 * plan.count lanes provide.
+/// Finds the rows in shared memory. The first 8 * plan.count lanes provide their addresses.
 void findRows(Warp &warp, const Instruction &i, const Plan &plan, LaneMask active,
               const Access &access, Traffic &traffic, Place *rows) {
   if (active != allLanes)

@@ -16,7 +16,8 @@
 
 namespace fsdprt::emulate {
 
-/// Takes a space (PTX ISA, "State Spaces"). Returns the generic space if the opcode names no space.
+/// Takes the modifier that names a space (PTX ISA, "State Spaces"). Returns the generic space if
+/// the opcode has no such modifier.
 inline Space takeSpace(Modifiers &modifiers) {
   int space = modifiers.takeOneOf({"global", "shared", "shared::cta", "shared::cluster", "local",
                                    "param", "param::entry", "param::func", "const"});
@@ -26,8 +27,8 @@ inline Space takeSpace(Modifiers &modifiers) {
   return space < 0 ? Space::Generic : spaces[space];
 }
 
-/// Takes cache operators and eviction hints, which have no effect. Returns true for
-/// .level::cache_hint, which adds an operand.
+/// Takes cache operators and eviction hints, which have no effect. Returns true if the opcode has
+/// .L2::cache_hint. The instruction then has an additional operand.
 inline bool takeCaches(Modifiers &modifiers) {
   modifiers.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   modifiers.take("nc");
@@ -39,7 +40,8 @@ inline bool takeCaches(Modifiers &modifiers) {
   return modifiers.take("L2::cache_hint");
 }
 
-/// Takes the order of an access (PTX ISA, "Memory Consistency Model: Operation Types").
+/// Takes the modifiers that give the order and the scope of an access (PTX ISA, "Memory Consistency
+/// Model: Operation Types"), and returns the order.
 inline Order takeOrder(Modifiers &modifiers) {
   int order =
       modifiers.takeOneOf({"weak", "volatile", "relaxed", "mmio", "acquire", "release", "acq_rel"});
@@ -54,13 +56,13 @@ inline unsigned takeVector(Modifiers &modifiers) {
   return vector < 0 ? 1 : 2u << vector;
 }
 
-/// Returns the address of a lane: the base in `slot` plus the instruction's offset.
+/// Returns the address that a lane accesses: the sum of the base in `slot` and `offset`.
 inline uint64_t addressOf(Warp &warp, Slot slot, bool isWide, int64_t offset, unsigned lane) {
   return isWide ? warp.at<uint64_t>(slot)[lane] + offset
                 : uint32_t(warp.at<uint32_t>(slot)[lane] + offset);
 }
 
-/// An operand [base + offset].
+/// An operand [base + offset] of an instruction.
 struct AddressOperand {
   Space space;
   Slot base = 0;

@@ -17,7 +17,8 @@ using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxRegisters = 1 << 20, maxVariableBytes = uint64_t(1) << 30;
 
-/// Splits "%r12" into "%r" and 12. Returns false for names such as "x" and "%r01".
+/// Splits a name such as "%r12" into "%r" and the number 12. Returns false for names such as "x"
+/// and "%r01", which do not belong to a numbered range.
 static bool splitNumber(std::string_view name, std::string_view &stem, uint32_t &number) {
   size_t at = name.size();
   while (at && name[at - 1] >= '0' && name[at - 1] <= '9')
@@ -92,8 +93,9 @@ void Parser::declare(const Variable *variable) {
                        quoted(variable->name).c_str());
 }
 
-/// Parses a variable after its space: .align 4 .v2 .b8 name[4][4] = ... The directives before the
-/// name may have any order. .ptr describes the memory to which a parameter points.
+/// Parses the rest of a variable's declaration after its space, for example ".align 4 .v2 .b8
+/// name[4][4] = ...". The directives before the name may have any order. .ptr describes the memory
+/// to which a parameter points.
 Variable *Parser::parseVariable(Space space) {
   module.variables.push_back(std::make_unique<Variable>());
   Variable *variable = module.variables.back().get();
