@@ -45,8 +45,7 @@ struct Variable {
   bool isUnsized = false; ///< declared as name[], so that the launch determines the size
   bool isExternal = false;
   bool isEntryParameter = false;
-  std::vector<uint8_t>
-      initial; ///< initial values of all bytes; empty if the variable has no initial value
+  std::vector<uint8_t> initial; ///< initial values of all bytes; empty if there are none
   struct Address {
     uint64_t offset;
     const Variable *target;
