@@ -39,8 +39,7 @@ public:
 
 private:
   std::vector<Finding> found;
-  std::map<std::string, size_t>
-      numbers; // index into `found`; the key consists of `fault` and `key`
+  std::map<std::string, size_t> numbers; // by fault and key: index into `found`
 };
 
 } // namespace fsdprt

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ends or stops a rank. mpirun detects the end of a process. Soon after, all processes must have
-// ended with an exit code other than 0.
+// Tests that a run under mpirun ends soon after one of its ranks ends or stops. mpirun detects that
+// a process has ended. The exit code of the run must not be 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@ using namespace fsdprt::test;
 namespace {
 class MpiFaults : public MpiRun {
 protected:
-  /// Runs with a fault, and with so many steps that only the fault ends the run within 60 s.
+  /// Runs fsdp-run with a fault. The number of steps is so large that the run ends within 60 s only
+  /// because of the fault.
   Result lose(const std::string &fault, const std::string &options = "",
               const std::string &mpiOptions = "") {
     Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,
@@ -52,14 +53,14 @@ TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
     GTEST_SKIP() << "mpirun is not Open MPI's";
   Result result = lose("kill:1:gather:3", "--timeout-seconds=6", "--enable-recovery");
   EXPECT_NE(result.output.find("step 3: rank "), std::string::npos) << result.output;
-  // The missing heartbeats are reported before the progress timeout of the watchdog.
+  // The missing heartbeats are reported before the progress timeout of the watchdog expires.
   EXPECT_NE(result.output.find("rank 1 has sent no heartbeat for 3 s: rank 1 (last seen"),
             std::string::npos)
       << result.output;
 }
 
-// In the first run, the processors of all ranks lack a feature; in the second run, one processor
-// does.
+// In the first run, the processors of all ranks lack a feature. In the second run, only the
+// processor of one rank lacks the feature.
 TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) {
   ToyOptions options;
   options.shards = 2;

@@ -24,7 +24,8 @@ using namespace fsdprt;
 using fb::CollectiveKind;
 
 namespace {
-/// Control functions of the stub, looked up in the library that the runtime loads.
+/// The functions by which a test controls the stub. They are looked up in the library that the
+/// runtime loads.
 struct Stub {
   template <typename Function>
   static Function *function(const char *name) {
@@ -53,8 +54,8 @@ CollectiveKey keyOf(CollectiveKind kind, std::vector<uint32_t> axes = {0}, uint6
   return {kind, fb::Reduction::sum, DType::f32, count, 0, std::move(axes), 42, "h.0 gather", "h.0"};
 }
 
-/// Runs collectives on one thread per rank. After each test, no communicator and no memory of the
-/// stub may be in use.
+/// Runs collectives on one thread per rank. After each test, no communicator of the stub may exist,
+/// and no memory may be registered.
 class Nccl : public testing::Test {
 protected:
   void SetUp() override { Stub::reset(); }
@@ -103,8 +104,8 @@ protected:
     communicator.releaseArenas();
   }
 
-  /// Runs all collectives `rounds` times. Returns the errors of the ranks. If the set-up fails,
-  /// returns its error for all ranks.
+  /// Runs all collectives `rounds` times. Returns the outcome of each rank. If the communicators
+  /// cannot be set up, returns the error of the set-up as the outcome of every rank.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
@@ -120,7 +121,8 @@ protected:
     return outcomes;
   }
 
-  /// Returns the first error that is not a consequence of another rank's error.
+  /// Returns the outcome of the first rank that failed by itself, and not because another rank
+  /// failed.
   static Outcome cause(const std::vector<Outcome> &outcomes) {
     for (const Outcome &outcome : outcomes)
       if (outcome.status != FSDPRT_OK && outcome.status != FSDPRT_ABANDONED)
@@ -136,7 +138,8 @@ protected:
           << "expected '" << part << "', found: " << outcome.text;
   }
 
-  /// Checks that each communicator was aborted once, and that the stub rejected no call.
+  /// Checks that ncclCommAbort was called as often as there were communicators, and that the stub
+  /// rejected no call.
   static void expectAllAborted() {
     EXPECT_EQ(Stub::calls("ncclCommAbort"), Stub::made());
     EXPECT_EQ(Stub::calls("ncclCommDestroy"), 0u);
@@ -157,7 +160,7 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // each rank has one of all ranks and four of lanes
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank: one with all ranks, four with groups of ranks
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
@@ -206,8 +209,8 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// With arenas on GPUs, a collective runs between earlier and later work of the rank's compute
-/// stream, and the host does not wait for the collective.
+/// If the arenas are on GPUs, a collective runs after earlier work and before later work of the
+/// rank's compute stream, and the host does not wait for the collective.
 TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
   constexpr uint32_t ranks = 2, bytes = 400;
   CudaDriver cuda("a test", CudaDriver::Use::transfers);
@@ -385,7 +388,8 @@ TEST_F(Nccl, WaitsForALateRank) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// Calls the stub directly, because collectives of a Communicator are equal on all ranks.
+/// Calls the stub directly, because a Communicator cannot start collectives that differ between
+/// ranks.
 TEST_F(Nccl, StandInSeesSizesThatDiffer) {
   NcclLibrary nccl;
   CudaDriver cuda("backend 'nccl'", CudaDriver::Use::transfers);

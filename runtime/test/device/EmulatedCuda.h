@@ -21,7 +21,8 @@
 
 namespace fsdprt::test {
 
-/// Loads the emulated driver. Restores FSDPRT_CUDA_LIBRARY, since other tests use another library.
+/// Loads the emulated driver, whose path it sets in FSDPRT_CUDA_LIBRARY. Then restores this
+/// variable, since other tests use another library.
 inline std::unique_ptr<CudaDriver> emulatedCuda() {
   const char *before = std::getenv("FSDPRT_CUDA_LIBRARY");
   std::string kept = before ? before : "";
@@ -34,7 +35,7 @@ inline std::unique_ptr<CudaDriver> emulatedCuda() {
   return driver;
 }
 
-/// Clears errors and pending work of the emulated driver.
+/// Removes the errors and the pending work of the emulated driver.
 inline void resetEmulatedCuda() {
   void *library = dlopen(FSDPRT_EMULATED_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   reinterpret_cast<void (*)()>(dlsym(library, "fsdp_emulated_cuda_reset"))();
