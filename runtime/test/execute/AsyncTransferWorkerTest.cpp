@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t count = 1000;
 
-/// Ranks of one process, each with memory for `collectives` gathers of `count` floats.
+/// Ranks of one process. Each rank has memory for `collectives` gathers of `count` floats.
 struct Meeting {
   Meeting(uint32_t ranks, uint32_t collectives, double timeoutSeconds, double bytesPerSecond = 0)
       : communicator(Mesh({{"a", ranks}}, {}), timeoutSeconds, 0), memory(ranks) {
@@ -150,7 +150,7 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
   transferWorker.await(0);
   EXPECT_EQ(carried, (std::vector<uint32_t>{1, 0}));
   transferWorker.post(2);
-  transferWorker.post(1); // After the failure of transfer 2, no transfer runs.
+  transferWorker.post(1); // Transfer 2 has failed, so that no later transfer runs.
   for (uint32_t transfer : {2u, 1u})
     try {
       transferWorker.await(transfer);
@@ -164,6 +164,6 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
 TEST(AsyncTransferWorker, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);
-  // Without this call, the worker would wait for rank 1 for 60 s.
+  // If this call did not end the collective, the worker would wait 60 s for rank 1.
   meeting.communicator.abort(FSDPRT_FAILED);
 }

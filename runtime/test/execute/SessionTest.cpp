@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares sharded with unsharded training bit for bit on 1 to 5 ranks. Also tests access to
-// states, error messages, and a kernel that hangs.
+// Compares the results of sharded training on 1 to 5 ranks bit for bit with those of unsharded
+// training. Also tests reads and writes of states by the caller, error messages, and a kernel that
+// hangs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +64,7 @@ void setBlock(Session &session, uint32_t rank, int slot, float value) {
   session.writeBlock(rank, block);
 }
 
-/// Trains for `steps` steps and returns the parameters of all ranks.
+/// Trains for `steps` steps. Returns the parameters of all ranks.
 std::vector<float> train(Session &session, uint32_t ranks, int steps, bool reference) {
   session.run("init");
   if (reference)
@@ -183,7 +184,7 @@ TEST(Session, ExtraIds) {
     return "";
   };
   EXPECT_NE(write(1).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
-  options.values = true; // In this artifact, targets may have the id -100.
+  options.values = true; // This artifact allows the id -100 in targets.
   EXPECT_EQ(write(1), "");
   EXPECT_NE(write(0).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
   ids[2] = -99;
@@ -314,7 +315,7 @@ static std::shared_ptr<const Artifact> toyWithUpdate(const char *symbol) {
   auto manifest = toyManifest({});
   for (auto &program : manifest.programs)
     if (program->name == "step") {
-      // The update is the last launch, which no collective follows.
+      // The update is the last launch of the step, and no collective follows it.
       fb::LaunchT &update = *program->commands[13]->body.AsLaunch();
       update.bindings = {*manifest.layouts[0]->block};
       auto kernel = std::make_unique<fb::KernelT>();
@@ -373,7 +374,7 @@ TEST(Session, NamesTheRankThatHangs) {
 
 //===- Philox -------------------------------------------------------------===//
 
-// The expected blocks are from the known-answer tests of the Random123 library.
+// The expected blocks are those of the known-answer tests of the Random123 library.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)),

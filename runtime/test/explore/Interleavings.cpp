@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A run is determined by a list of choices, one for each point of a choice; 0 is the default
-// choice. A depth-first search increases the last choice that has another option, and uses the
-// default for all later choices.
+// A list of choices determines a run: it has a number for each point at which there are several
+// options, and 0 is the default option. The search is depth-first: the next run increments the last
+// choice that has further options, and uses the default for all later choices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,14 +113,16 @@ void Interleavings::resume(Process &process) {
   returned.wait(lock, [&] { return active == nullptr; });
 }
 
-/// Returns the choice that the search has made for this point, or the default.
+/// Returns the choice of the search for this point. Returns the default if the search has not yet
+/// reached this point.
 unsigned Interleavings::choose(unsigned options) {
   if (depth == choices.size())
     choices.push_back({0, options, ""});
   return choices[depth++].chosen;
 }
 
-/// Sets the clock to the next time for which a process waits. Returns false if no process waits.
+/// Sets the clock to the earliest time for which a process waits. Returns false if no process waits
+/// for a time.
 bool Interleavings::advance() {
   double next = INFINITY;
   for (auto &process : processes)
@@ -130,7 +132,8 @@ bool Interleavings::advance() {
   return std::isfinite(next);
 }
 
-/// Runs all processes until they have ended. Returns a description of a problem, or an empty text.
+/// Runs all processes until they have ended. Returns a description of a problem, or an empty text
+/// if there was no problem.
 std::string Interleavings::runOnce() {
   unsigned deviationsLeft = deviations, crashesLeft = crashes;
   size_t last = 0, turns = 0;
@@ -138,7 +141,7 @@ std::string Interleavings::runOnce() {
   depth = 0;
   while (true) {
     std::vector<Process *> ready, alive;
-    for (size_t i = 0; i < processes.size(); ++i) { // the process of the last turn is first
+    for (size_t i = 0; i < processes.size(); ++i) { // begins with the process of the last turn
       Process &process = *processes[(last + i) % processes.size()];
       if (isReady(process))
         ready.push_back(&process);

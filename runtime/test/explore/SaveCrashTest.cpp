@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. fsdp-run saves several times, and FileRecorder.c records its calls.
-//  2. For each call, CrashStates.h computes the trees that a power failure after it may leave.
-//  3. SavedRun opens each different tree. If a save was complete ("saved step N" was printed),
-//     SavedRun must find this save or a later save; otherwise it may find no save. A found save
-//     must equal the save of a run without a failure, and a run must be able to save to the tree.
+//  2. For each call, CrashStates.h computes the trees that a power failure after this call may
+//     leave.
+//  3. SavedRun opens each distinct tree. If fsdp-run had printed "saved step N" before the failure,
+//     SavedRun must find the save of step N or a later save. Otherwise, it may find no save. A save
+//     that it finds must be equal to the save of a run without a failure, and a new run must be
+//     able to save to the tree.
 //
 // Tests that plant a mistake (an omitted fsync, an early rename) check that step 3 finds the
 // mistake.
@@ -30,7 +32,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Recorded calls of a run, and the files on the disk before the run.
+/// The recorded calls of a run, and the files that were on the disk before the run.
 struct Recording {
   Tree before;
   uint64_t saved = 0; ///< step of the last complete save in `before`
@@ -52,8 +54,8 @@ protected:
     Run::TearDown();
   }
 
-  /// Runs fsdp-run, which saves to disk/saves, and records its calls. `saved` is the step of a
-  /// complete save that the folder already contains.
+  /// Runs fsdp-run, which saves to disk/saves, and records its calls. If the folder already
+  /// contains a complete save, `saved` is the step of this save.
   Recording record(const std::string &options, uint64_t saved = 0) {
     bash("mkdir -p disk; rm -f ops");
     Recording recording = {readTree(at("disk")), saved, {}};
@@ -65,7 +67,8 @@ protected:
     return recording;
   }
 
-  /// Reads the tree that a power failure left. Returns a text about a problem, or an empty text.
+  /// Opens a tree that a power failure may leave. Returns a description of a problem, or an empty
+  /// text if the tree has no problem.
   std::string judge(const Tree &tree, uint64_t saved) {
     writeTree(at("crash"), tree);
     std::string found, saves = at("crash") + "/saves";
@@ -91,7 +94,8 @@ protected:
     return "";
   }
 
-  /// Judges all states after each call. Returns the first problem, or an empty text.
+  /// Calls judge() for all trees that a power failure may leave after each call. Returns the first
+  /// problem, or an empty text if there is no problem.
   std::string explore(const Recording &recording) {
     Disk disk(recording.before);
     std::string problem;
@@ -122,7 +126,8 @@ protected:
     return problem;
   }
 
-  /// Checks that the model has the same files as the file system, so that no call was missed.
+  /// Checks that the model has the same files as the file system after all calls. This shows that
+  /// every call was recorded.
   void expectComplete(const Recording &recording) {
     Disk disk(recording.before);
     for (const FileOp &op : recording.ops)
@@ -163,7 +168,8 @@ TEST_F(SaveCrash, NothingIsLost) {
   EXPECT_GT(verdicts.size(), 500u);
 }
 
-// A process died between the two renames of a save: the folder has step 2, but 'latest' names step
+// A process died between the two renames of a save: the folder contains the save of step 2, but
+// 'latest' names step
 // 1. The run computes step 2 again.
 TEST_F(SaveCrash, ReplacesASaveThatLatestDoesNotName) { expectReplaced(1, "true", ""); }
 
@@ -174,10 +180,11 @@ TEST_F(SaveCrash, ReplacesADamagedSave) {
 
 //===- Planted mistakes ---------------------------------------------------===//
 
-// Omits calls of fsync. If any one call on a file of a save, on its folder, or on the parent of the
-// folder of saves is omitted, a power failure loses a save. One call on the folder of saves or on
-// 'latest' may be missing, because a run without a valid 'latest' uses the newest undamaged save.
-// Without all calls on the folder of saves, a save is lost.
+// Omits calls of fsync. A power failure can lose a save if a single call is omitted that flushes a
+// file of a save, the folder of a save, or the parent of the folder of saves. It loses no save if a
+// single call is omitted that flushes the folder of saves or 'latest', because a run without a
+// valid 'latest' uses the newest undamaged save. If all calls that flush the folder of saves are
+// omitted, a power failure can lose a save.
 TEST_F(SaveCrash, FindsEveryMissingFlush) {
   Recording recording = record("--keep=1");
   auto isFlushOfSaves = [&](const FileOp &op) {
@@ -201,9 +208,9 @@ TEST_F(SaveCrash, FindsEveryMissingFlush) {
   std::printf("%zu calls of fsync, %zu states\n", planted, verdicts.size());
 }
 
-// The folder of the second save gets its name, and the first save is removed, before a file of the
-// second save is flushed. If the flush directly followed the rename, no save would be lost, because
-// a run finds the first save.
+// Moves the flush of a file of the second save to a place after the rename of the second save and
+// the removal of the first save. If the flush directly followed the rename, no save would be lost,
+// because a run would find the first save.
 TEST_F(SaveCrash, FindsAnEarlyRename) {
   Recording recording = record("--keep=1");
   std::vector<FileOp> &ops = recording.ops;

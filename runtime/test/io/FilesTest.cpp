@@ -24,7 +24,8 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// Returns the names of other files in the same folder that begin with the file's name.
+/// Returns the names of the other files in the folder of `path` whose names begin with the name of
+/// the file at `path` and a dot.
 static std::vector<std::string> namesBeside(const std::string &path) {
   std::vector<std::string> names;
   size_t slash = path.rfind('/');
@@ -88,7 +89,8 @@ TEST(OutputFile, EachHasATemporaryFileOfItsOwn) {
   EXPECT_EQ(contentOf(file.path), "second");
   EXPECT_EQ(contentOf(victim.path), "untouched");
   ASSERT_EQ(unlink((file.path + ".tmp").c_str()), 0);
-  // A symbolic link with the name of the output is replaced, and the link's target is not changed.
+  // If the name of the output is a symbolic link, the link is replaced, and its target remains
+  // unchanged.
   ASSERT_EQ(unlink(file.path.c_str()), 0);
   ASSERT_EQ(symlink(victim.path.c_str(), file.path.c_str()), 0);
   OutputFile third(file.path, true);
@@ -148,7 +150,7 @@ TEST(InputFile, RefusesPipesAndDevicesAtOnce) {
         << bad;
 }
 
-// readAll() must refuse this sparse file of 1 TiB without reading it.
+// readAll() must refuse a sparse file of 1 TiB without reading it.
 TEST(InputFile, HasALimitForItsWholeContent) {
   Scratch file("abc");
   EXPECT_EQ(InputFile(file.path, "an index").readAll(3), "abc");
@@ -162,7 +164,8 @@ TEST(InputFile, NoticesChanges) {
   std::string text(10000, 'a');
   Scratch cut(text), written(text), replaced(text), touched(text);
   InputFile a(cut.path, "x"), b(written.path, "x"), c(replaced.path, "x"), d(touched.path, "x");
-  // File times have the resolution of clock ticks. After the sleep, a change sets a different time.
+  // The resolution of file times is a clock tick. After the sleep, a change of a file therefore
+  // sets a different time.
   usleep(20000);
   ASSERT_EQ(truncate(cut.path.c_str(), 100), 0);
   EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"),
@@ -174,7 +177,7 @@ TEST(InputFile, NoticesChanges) {
   writeFile(written.path, other.data(), other.size());
   EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("another process wrote to it"),
             std::string::npos);
-  // A rename of another file to the name of an open file does not change the open file.
+  // If another file is renamed to the name of an open file, the open file does not change.
   writeFile(replaced.path + ".new", other.data(), other.size());
   ASSERT_EQ(rename((replaced.path + ".new").c_str(), replaced.path.c_str()), 0);
   EXPECT_EQ(refusal([&] { c.expectUnchanged(/*strictly=*/true); }), "");
@@ -186,8 +189,9 @@ TEST(InputFile, NoticesChanges) {
   EXPECT_NE(refusal([&] { d.expectUnchanged(/*strictly=*/true); }), "");
 }
 
-// If only the change time differs, the contents are compared. chmod changes no byte, but a rewrite
-// does, even if the modification time is restored.
+// If only the change time (ctime) of a file differs, the contents are compared. chmod does not
+// change the contents. A rewrite that restores the modification time changes the contents and must
+// be detected.
 TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   std::string text(10000, 'a');
   Scratch file(text);
@@ -230,7 +234,7 @@ TEST(InputFile, ComparesASampleOfLargeFiles) {
   EXPECT_NE(second, third);
 }
 
-// RFC 3720 gives the checksum of 32 bytes of 0xff.
+// The checksum of 32 bytes with the value 0xff is given in RFC 3720.
 TEST(EventFile, Checksums) {
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c("", 0), 0u);

@@ -26,8 +26,9 @@ inline sockaddr_in local(uint32_t port) {
   return address;
 }
 
-/// Claims a port, so that no concurrent test can claim it with this function. The claim is a socket
-/// whose name contains the port number, and which the system closes when the process ends.
+/// Claims a port. This function then returns false in all other tests that try to claim the port
+/// while this process runs. The claim is a socket whose name contains the port number. The system
+/// closes the socket when the process ends.
 inline bool claimPort(uint32_t port) {
   static std::vector<Descriptor> claims;
   Descriptor claim(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -43,7 +44,8 @@ inline bool claimPort(uint32_t port) {
   return true;
 }
 
-/// Listens at a free port that no other test has claimed, below the system's ephemeral ports.
+/// Listens at a free port that no other test has claimed. The port is below the range of ephemeral
+/// ports of the system.
 inline Descriptor listenSomewhere(uint32_t &port) {
   static std::random_device random;
   while (true) {
@@ -65,7 +67,7 @@ inline uint32_t freePort() {
   return port;
 }
 
-/// Connects to a port. Waits up to 30 s until a process listens there.
+/// Connects to a port. If no process listens at the port, tries again for up to 30 s.
 inline Descriptor connectTo(uint32_t port) {
   for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit; usleep(20000)) {
     Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -59,12 +59,14 @@ protected:
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
-  // An artifact with other options is less similar, even if they only reserve memory for saves.
+  // An artifact that was compiled with other options is chosen only if there is no more similar
+  // artifact, even if these options only reserve memory for saves.
   auto copies = pack(toyManifest({.shards = 3, .snapshot = true}));
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
   std::remove(at("copies.fsdp").c_str());
-  // Artifacts of other models, damaged artifacts and files without the extension are left out.
+  // Artifacts of other models, damaged artifacts, and files without the extension .fsdp are
+  // ignored.
   auto other = toy(3);
   other.params[0]->name = "v";
   add("toy3.fsdp", other);
@@ -82,7 +84,8 @@ TEST_F(Elastic, FindsArtifactsOfTheModel) {
 }
 
 TEST_F(Elastic, PrefersTheNearestArtifact) {
-  // The criteria are, in this order: the name, other compiler options, and the tokens of a step.
+  // Artifacts are compared by these criteria, in this order: whether the file is named after the
+  // given artifact, the number of differing compiler options, and the number of tokens of a step.
   add("a.fsdp", toy(4, {"mesh=shard=4", "overlap=true"}));
   add("toy3.fsdp", toy(3, {"mesh=shard=3"}));
   auto fewer = toy(3, {"mesh=shard=3", "overlap=true"});
@@ -140,14 +143,15 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
         "restarting from the last save in a on 3 ranks with toy3.fsdp (1 of at most 3)",
         "resumed after step 4 of a/step-00000004", "a step has 6 samples of 'ids'", "step 8/8"})
     expectIn(result.output, words);
-  // The weights must equal the weights of a run that ends after step 4 and is resumed on 3 ranks.
+  // The weights must be equal to those of a run that ends after step 4 and resumes on 3 ranks.
   expect(0, "saved step 4", "toy4.fsdp --steps=4 --save=b --seed=3");
   expect(0, "saved step 8", "toy3.fsdp --steps=8 --save=b --resume=b --export=b.st");
   EXPECT_TRUE(text("a.st") == text("b.st"));
   EXPECT_EQ(bash("[ $(wc -l <m) = 8 ]"), 0) << text("m");
   // A run on 4 ranks resumes from a save of 3 ranks.
   expect(0, "resumed after step 8", "toy4.fsdp --steps=9 --save=a --resume=a");
-  // A rank without heartbeats is lost, too. Without a save, the run restarts from the beginning.
+  // A rank that sends no heartbeats counts as lost, too. Without a save, the run restarts from the
+  // beginning.
   result = run("toy3.fsdp --save=c " + elastic + "stop:0:gather:1 --heartbeat-seconds=3 --ranks=3");
   EXPECT_EQ(result.code, 2) << result.output; // --ranks is given twice
   result = run("toy3.fsdp --processes --steps=3 --save=c --on-failure=restart --elastic=2:3 "
@@ -157,7 +161,7 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
 }
 
 TEST_F(Elastic, ShrinksUntilTheLeast) {
-  // The fault of rank 2 occurs after each restart, until no rank 2 is left.
+  // The fault of rank 2 occurs again after each restart, until there is no rank 2.
   Result result = run("toy4.fsdp --processes --steps=3 --save=a --on-failure=restart "
                       "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");
   EXPECT_EQ(result.code, 0) << result.output;
@@ -170,7 +174,7 @@ TEST_F(Elastic, ShrinksUntilTheLeast) {
   expectIn(result.output, "on 3 ranks with toy3.fsdp (1 of at most 3)");
   expectIn(result.output, "; no restart: --elastic=3:4: expected an artifact for at most 2 ranks, "
                           "found those for 4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
-  // 3 ranks are left, but only an artifact for 2 ranks, so the run restarts on 2 ranks.
+  // 3 ranks are left, but there is no artifact for 3 ranks, so that the run restarts on 2 ranks.
   ASSERT_EQ(bash("rm toy3.fsdp"), 0);
   result = run("toy4.fsdp --processes --steps=3 --save=c --on-failure=restart "
                "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");

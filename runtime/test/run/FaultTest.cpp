@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Most faults occur at a given command of a step (--inject-rank-fault), not at a given time, and
-// time limits are generous. The tests check the reported rank, step and collective. All cases of a
-// test run concurrently, because they mostly wait.
+// Tests what fsdp-run does when a rank fails or hangs. Most faults occur at a given command of a
+// step (--inject-rank-fault) and not at a given time, and the time limits are generous. The tests
+// check which rank, step and collective the run reports. All cases of a test run concurrently,
+// because they wait most of the time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +50,8 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns a case for each rank and each phase of `phases`, with a fault of the rank in the
-  /// phase.
+  /// Returns a case for each pair of a rank and a phase of `phases`, in which the rank has the
+  /// fault `kind` in the phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -88,7 +89,8 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs, ranks check each other's heartbeats, and find the fault before the launcher.
+  // Ranks check one another's heartbeats between programs. They find this fault before the launcher
+  // does.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -213,7 +215,8 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A closed terminal sends SIGHUP to its session. The run must save and end after the current step.
+// When a terminal is closed, the processes of its session receive SIGHUP. The run must then end the
+// current step, save, and end.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -254,7 +257,7 @@ TEST_F(Faults, AnInterruptBeforeTheFirstStepIsSaid) {
   }
 }
 
-/// Rank 1 stops in step 2, the launcher receives SIGTERM, and then the shell command `then` runs.
+/// Rank 1 stops in step 2. Then the launcher receives SIGTERM, and the shell command `then` runs.
 TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
   auto interrupted = [&](const std::string &name, const std::string &arguments,
                          const std::string &then) {
@@ -331,7 +334,8 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
        {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found rank 1 of 2"}}});
 }
 
-// Fails in a later save, because FAIL_AT is larger than the number of calls of the first save.
+// The disk becomes full during a later save, because FAIL_AT is larger than the number of calls of
+// the first save.
 TEST_F(Faults, FullDiskDuringASave) {
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
@@ -348,7 +352,8 @@ TEST_F(Faults, FullDiskDuringASave) {
   }
 }
 
-// Compares losses, weights and the optimizer's state of a resumed run with an uninterrupted run.
+// Compares the losses, the weights and the state of the optimizer of a resumed run with those of an
+// uninterrupted run.
 TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   std::string words;
   for (int i = 0; i < 3000; ++i)

@@ -38,7 +38,8 @@ TEST_F(Processes, LeaveTheSameFiles) {
            common + "b" + n + " --steps=6 --export=b.st --processes --tensorboard=tb" + n);
     expectSame("a.st", "b.st");
     expectSame("a" + n, "b" + n);
-    // A run with --processes resumes from a save of a run without --processes, and vice versa.
+    // A run with --processes resumes from a save that was written without --processes, and the
+    // other way round.
     expect(0, "resumed",
            common + "a" + n + " --resume=a" + n + " --processes --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -47,7 +48,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
   }
 }
 
-/// Uses the NCCL stub, which adds in the order of ranks.
+/// Uses the NCCL stub, which adds in the order of the ranks, so that the results are equal.
 TEST_F(Processes, LeaveTheSameFilesOverNccl) {
   ToyOptions options;
   options.shards = options.replicas = 2;
@@ -127,7 +128,7 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   expect(2, "cannot", "toy3.fsdp --processes --export=no/such/folder --steps=2");
 }
 
-// The signal is sent only to the launcher.
+// The test sends the signal only to the launcher.
 TEST_F(Processes, EndBehindAStepWhenAsked) {
   EXPECT_EQ(bash(FSDP_RUN
                  " toy3.fsdp --processes --steps=100000000 --save=saves >log 2>&1 & run=$!\n"
