@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Operations are executed with an explicit stack, since chains may be too long for recursion.
+// An operation is executed after its predecessors. They are found with an explicit stack, since a
+// chain of operations may be too long for recursion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -298,7 +299,8 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute ready operations that wait for peers. Returns true after one has ended.
+/// Tries to execute operations that wait for peers and may begin. Returns true when one of them has
+/// ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
@@ -356,7 +358,7 @@ void Driver::awaitAll() {
       host.learn(last->clock);
 }
 
-/// Drops pending work and recorded failures.
+/// Discards pending work and recorded failures.
 void Driver::reset() {
   pending.clear();
   footprints = {};
@@ -377,7 +379,8 @@ OperationRef Driver::launchGraph(ExecutableGraph &graph, Stream &stream) {
     copy->stream = number;
     for (OperationRef &before : copy->after)
       before = made.at(before.get());
-    // An operation without predecessors follows the stream's work and the graph's last launch.
+    // An operation that has no predecessors in the graph must run after the earlier work of the
+    // stream and after the last launch of the graph.
     if (copy->after.empty())
       for (const OperationRef &before : {stream.last, graph.last})
         if (before)

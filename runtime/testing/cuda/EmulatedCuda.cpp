@@ -51,7 +51,8 @@ struct LaunchConfig {
   uint32_t count;
 };
 
-/// Returns the ranges that a kernel has accessed, and clears their flags in Storage::touched.
+/// Returns the ranges that a kernel has accessed, and clears the flags of these ranges in
+/// Storage::touched.
 std::vector<Touched> takeTouched(Driver &driver) {
   std::vector<Touched> found;
   for (auto &[address, allocation] : driver.allocations) {
@@ -130,7 +131,8 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   return success;
 }
 
-/// Source or target of a copy. `storage` is null for host memory that the driver has not allocated.
+/// The source or the target of a copy. `storage` is null for host memory that the driver has not
+/// allocated.
 struct Side {
   Storage *storage;
   uint64_t address;
@@ -442,7 +444,7 @@ Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
     return success;
   });
 }
-/// Fails for host memory that is not pinned, which CUDA could access at any later time.
+/// Fails if host memory is not pinned: CUDA could access such memory at any later time.
 Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     copy(driver, to, from, bytes, stream, false, false);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A capture covers the stream on which the capture began, and the streams that wait for an event of
-// the capture. When the capture ends, the first stream must have waited for the others. A captured
-// stream executes no other work.
+// A capture includes the stream on which it began, and each stream that waits for an event of the
+// capture. When the capture ends, the first stream must have waited for the other streams. While a
+// stream is captured, no work of it is executed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ static void leaveAll(const std::shared_ptr<Capture> &capture) {
   }
 }
 
-/// Invalidates the capture of a stream and throws, because the host must not wait for the stream.
+/// If a stream is captured, the host must not wait for it: invalidates the capture and throws.
 static void expectNoCapture(Stream &stream, const char *what) {
   if (!stream.capture)
     return;
@@ -180,7 +180,8 @@ Result cuEventRecord(void *event, void *stream) {
     if (found->context != on.context)
       throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d",
                                          found->context->device, on.number, on.context->device));
-    // The reference is weak, because the operation never runs if its capture is abandoned.
+    // The reference to the event is weak, since the operation never runs if its capture is
+    // abandoned.
     auto note = [noted = std::weak_ptr<Event>(found)] {
       if (std::shared_ptr<Event> event = noted.lock())
         event->time = Clockwork::now();

@@ -13,7 +13,8 @@
 
 using namespace fsdprt;
 
-/// Returns the first reduce-scatter of the program 'step' or, without one, the largest all-reduce.
+/// Returns the first reduce-scatter of the program 'step'. If there is none, returns its largest
+/// all-reduce.
 static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
   std::optional<uint32_t> largest;
   const fb::Program *step = ranks.getArtifact().program("step");
@@ -34,7 +35,7 @@ static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
 }
 
 namespace {
-/// Injects the fault when the faulty rank reaches the step and phase of the fault.
+/// Injects a fault when the rank of the fault reaches the step and the phase of the fault.
 class FaultInjector : public RankObserver {
 public:
   FaultInjector(const RankFault &fault, std::optional<uint32_t> gradient)

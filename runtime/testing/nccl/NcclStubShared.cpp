@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The id of a world is "fsdprt stub PROCESS DESCRIPTOR INODE", with which other processes open the
-// world's file through /proc. Each combination of clique, slot and member has a range of the file
-// for its contribution. Pages of a range exist only while they hold data.
+// world's file through /proc. For each combination of clique, slot and member, the file has a range
+// for the member's contribution. The pages of a range exist only while they contain data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 static constexpr int lockSeconds = 30;
-static constexpr uint64_t roomFor = uint64_t(1) << 32; // greatest size of a contribution in bytes
+static constexpr uint64_t roomFor = uint64_t(1) << 32; // largest size of a contribution in bytes
 
 /// Worlds that this process has mapped.
 static std::map<std::string, std::weak_ptr<World>> &known() {
@@ -106,7 +106,8 @@ static uint64_t placeOf(uint32_t clique, uint32_t slot, uint32_t member) {
   return (1 + (uint64_t(clique) * mostUnderWay + slot) * mostMembers + member) * roomFor;
 }
 
-/// Calls `move`, pread or pwrite, until all bytes are moved. Returns false on failure.
+/// Calls `move`, which is pread or pwrite, until all bytes are moved. Returns false if a call
+/// fails.
 template <typename Move, typename Byte>
 static bool moveAll(Move move, int file, Byte *data, size_t bytes, uint64_t offset) {
   for (size_t done = 0; done < bytes;) {

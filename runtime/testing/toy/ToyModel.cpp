@@ -287,7 +287,8 @@ private:
       addSnapshot();
   }
 
-  /// Adds memory in the host arena for copies of both states, and the program that copies them.
+  /// Adds memory in the host arena for copies of both states, and the program that copies the
+  /// states to this memory.
   void addSnapshot() {
     fb::LayoutT &layout = *manifest.layouts[0];
     uint64_t begin = (layout.arena_bytes + FSDPRT_HOST_ARENA_ALIGNMENT - 1) /
@@ -396,7 +397,8 @@ std::vector<std::byte> test::toyValues() {
   std::vector<std::byte> values(128 + 2 * 11);
   std::memcpy(values.data() + 64, &toyValue, sizeof toyValue);
   for (uint16_t i = 0; i < 11; ++i) {
-    // The first value is 1, and each next value is larger by one unit in the last place.
+    // The first value is 1. Each of the other values is the next bf16 number after the previous
+    // value.
     uint16_t bits = static_cast<uint16_t>(0x3f80 + i);
     std::memcpy(values.data() + 128 + 2 * i, &bits, sizeof bits);
   }
