@@ -109,8 +109,7 @@ void Accesses::of(const fb::Command &command, uint64_t iteration, std::vector<Ac
     uint64_t alignment = sizeOf(collective->dtype());
     Access source = reading(Access::Role::source);
     source.needsValue =
-        // A broadcast reads only the source of the root, so that other sources may be
-        // uninitialised.
+        // A broadcast reads only the root's source.
         collective->kind() != fb::CollectiveKind::broadcast;
     place(*collective->source(), iteration, alignment, source, into);
     place(*collective->target(), iteration, alignment, writing(Access::Role::target), into);

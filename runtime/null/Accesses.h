@@ -51,7 +51,7 @@ public:
                                                      const std::vector<Access> &accesses) const;
   enum class Memory { device, host, file };
   Memory memoryOf(const Access &access) const;
-  /// Returns the name of an access for messages, for example "binding 2" or "the source".
+  /// Returns the name of an access for messages: "binding 2", "the source".
   static std::string nameOf(const Access &access);
 
 private:
@@ -67,8 +67,8 @@ private:
   uint64_t rank;
 };
 
-/// Returns a description of the command for messages, for example "launch 'adamw h.0'" or
-/// "all_gather 'h.0', collective 4 on channel 1".
+/// Returns a description of the command for messages: "launch 'adamw h.0'", "all_gather 'h.0',
+/// collective 4 on channel 1".
 std::string describe(const fb::Manifest &manifest, const fb::Command &command);
 
 } // namespace fsdprt

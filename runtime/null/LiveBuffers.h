@@ -38,13 +38,13 @@ public:
   /// end) for each buffer that they add or remove.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
   void end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit);
-  /// Calls visit(begin, end) for each range of bytes that no permanent buffer covers.
+  /// Calls visit(begin, end) for every range that no permanent buffer covers.
   void visitShortLived(const std::function<void(uint64_t, uint64_t)> &visit) const;
 
   /// Returns true if one live buffer covers [begin, end).
   bool contain(uint64_t begin, uint64_t end) const;
-  /// Returns the name, such as "'h.0 parameter'", of a live buffer that contains bytes of the
-  /// range. Returns "no live buffer" if there is none.
+  /// Returns the name of a live buffer in the range, such as "'h.0 parameter'", or "no live
+  /// buffer".
   std::string nameAt(uint64_t begin, uint64_t end) const;
 
 private:

@@ -112,8 +112,7 @@ static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &me
   return kinds;
 }
 
-/// Returns `kinds` if there are at most `mostKinds`. Otherwise returns a sample of `mostKinds`
-/// kinds, which includes the first and the last kind.
+/// Returns all kinds, or a sample of `mostKinds` that includes the first and the last.
 static std::vector<Ranks> choose(std::vector<Ranks> kinds) {
   if (kinds.size() <= mostKinds)
     return kinds;

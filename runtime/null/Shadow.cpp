@@ -8,8 +8,7 @@
 
 using namespace fsdprt;
 
-/// Returns the cell that begins at the offset `at`. If no cell begins there, splits the cell that
-/// contains the offset. `at` must be in [0, size()].
+/// Returns the cell that begins at `at`, a value in [0, size()]. Splits a cell if necessary.
 std::map<uint64_t, Cell>::iterator Shadow::cut(uint64_t at) {
   auto behind = cells.lower_bound(at);
   if (behind != cells.end() && behind->first == at)

@@ -72,7 +72,7 @@ public:
   /// Creates a map of [0, end).
   explicit Shadow(uint64_t end) : cells{{0, Cell()}, {end, Cell()}} {}
 
-  /// Calls visit(begin, end, cell) for each cell of [begin, end), in ascending order.
+  /// Calls visit(begin, end, cell) for the cells of [begin, end), in order.
   template <typename Visit>
   void visit(uint64_t begin, uint64_t end, Visit visit) {
     if (begin >= end)
@@ -86,8 +86,8 @@ public:
   }
   /// Records a write of [begin, end). The cells in this range are merged to one cell.
   void write(uint64_t begin, uint64_t end, const Touch &touch);
-  /// Records that the bytes in [begin, end) no longer have a value. The recorded accesses are kept,
-  /// since transfers that access the bytes may still be in flight.
+  /// Marks the values in [begin, end) as dead. Keeps the recorded accesses, since transfers may
+  /// still be in flight.
   void end(uint64_t begin, uint64_t end);
   uint64_t size() const { return cells.rbegin()->first; }
   size_t numCells() const { return cells.size() - 1; }

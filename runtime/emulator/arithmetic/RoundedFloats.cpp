@@ -6,7 +6,7 @@
 //
 // Implements .rz, .rm and .rp (PTX ISA, "Rounding Modifiers"): sets the rounding mode of the host
 // before the loop over lanes, and restores it after the loop. This file is compiled with
-// -frounding-math, so that the compiler respects the rounding mode.
+// -frounding-math.
 //
 //===----------------------------------------------------------------------===//
 

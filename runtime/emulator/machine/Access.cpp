@@ -41,8 +41,7 @@ void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned
             static_cast<unsigned long long>(address), where.c_str());
 }
 
-/// Returns the space to which a generic address belongs. If this space has a window of addresses,
-/// makes `address` relative to the begin of the window.
+/// Returns the space of a generic address and makes the address relative to the space's window.
 static Space spaceOf(uint64_t &address) {
   uint64_t window = address >> windowShift;
   if (window == sharedWindow >> windowShift || window == localWindow >> windowShift ||

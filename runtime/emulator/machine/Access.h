@@ -80,7 +80,7 @@ private:
   Touch touch;
 };
 
-/// Returns the name of a place for messages, for example "shared memory + 0x40" or "'x' + 16".
+/// Returns the name of a place for messages: "shared memory + 0x40", "'x' + 16".
 std::string describe(const Place &place);
 
 /// Counts the global and shared memory traffic of an instruction.

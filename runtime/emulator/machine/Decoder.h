@@ -142,8 +142,7 @@ private:
   Slot carry = 0;
 };
 
-/// A decoder of a family of instructions. It decodes the current statement, or returns false if the
-/// opcode does not belong to the family.
+/// Decodes the current statement, or returns false if its opcode is not in the decoder's family.
 using Family = bool (*)(Decoder &);
 bool decodeInteger(Decoder &);
 bool decodeCarry(Decoder &);

@@ -31,8 +31,7 @@ inline bool hostIsWide() {
 inline bool hostIsWide() { return false; }
 #endif
 
-/// Copies the results of the active lanes to the register `to`. The register keeps its values in
-/// the other lanes.
+/// Writes the results of active lanes; other lanes keep their values.
 template <typename T>
 FSDPRT_INLINE void keep(T *to, const T *from, LaneMask active) {
   if (active == allLanes) {

@@ -51,7 +51,7 @@ struct Waiting {
   const Instruction *instruction = nullptr;
 };
 
-/// Lanes of a warp that are at the same instruction.
+/// Lanes at the same instruction.
 struct Split {
   uint32_t pc = 0, meet = nowhere;
   LaneMask mask = 0;
@@ -101,7 +101,7 @@ public:
   /// Throws an Error that names the source location, lanes, warp and block.
   [[noreturn]] void fail(LaneMask lanes, const char *text, ...) const
       __attribute__((format(printf, 3, 4)));
-  /// Fails if the register in `slot` is not initialised in one of `lanes`.
+  /// Fails if one of `lanes` has not written the slot.
   void checkRead(Slot slot, LaneMask lanes) const;
   /// Returns the name of the warp for messages: "warp 1 of block (0,0,0)".
   std::string name() const;
@@ -179,8 +179,7 @@ class Block {
 public:
   Block(Cluster &cluster, Dim index, unsigned rank);
   uint32_t liveThreads() const;
-  /// Releases the threads that wait at the barrier `number` if all threads that must arrive have
-  /// arrived.
+  /// Releases the threads that wait at a barrier if all expected threads have arrived.
   void completeIfAllCame(unsigned number);
   /// Checks that no access of another block to this block's shared memory can happen after the end
   /// of this block. Called when the last threads of the block exit. These threads belong to the

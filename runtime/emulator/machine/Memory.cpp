@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The shadow of an allocation contains the cells of the allocation. A page of the shadow is
-// allocated when one of its cells is accessed for the first time.
+// A page of the shadow is allocated when one of its cells is first accessed.
 //
 //===----------------------------------------------------------------------===//
 

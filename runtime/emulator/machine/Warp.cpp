@@ -292,8 +292,8 @@ void Warp::freeParked() {
   }
 }
 
-/// Makes a ready split the current split. Keeps the current split if it is ready. Otherwise selects
-/// the nearest ready split before it, where the last split counts as the one before the first.
+/// Selects a ready split: the current split if it is ready, otherwise the nearest ready split
+/// before it, cyclically.
 bool Warp::chooseSplit() {
   unsigned count = splits.size(), start = std::min(split, count - 1);
   for (unsigned back = 0; back < count; ++back)

@@ -35,8 +35,8 @@ static WarpProducts &productsOf(Warp &warp) {
   return warp.products;
 }
 
-/// Returns the warpgroup of a warp. A warpgroup consists of four consecutive warps of a block. The
-/// index of the first of these warps is a multiple of four.
+/// Returns the warpgroup of a warp: four consecutive warps of a block, beginning at a multiple of
+/// four.
 static Warpgroup &groupOf(Warp &warp) {
   Block &block = warp.block;
   unsigned number = warp.index / groupWarps;

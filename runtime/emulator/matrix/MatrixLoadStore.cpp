@@ -30,7 +30,7 @@ Plan planOf(const Instruction &i) {
 
 using Matrix = uint16_t[8][8];
 
-/// Finds the rows in shared memory. The first 8 * plan.count lanes provide their addresses.
+/// Resolves the addresses of the rows, which the first 8 * plan.count lanes provide.
 void findRows(Warp &warp, const Instruction &i, const Plan &plan, LaneMask active,
               const Access &access, Traffic &traffic, Place *rows) {
   if (active != allLanes)

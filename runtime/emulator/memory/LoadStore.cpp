@@ -142,7 +142,7 @@ Step store(Warp &warp, const Instruction &i, LaneMask active) {
 
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 
-/// Returns the first generic address of the window of a space, or 0 if the space has no window.
+/// Returns the base address of a space's window.
 uint64_t windowOf(Space space) {
   return space == Space::Shared  ? sharedWindow
          : space == Space::Local ? localWindow

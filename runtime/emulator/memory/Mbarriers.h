@@ -24,8 +24,8 @@ class MbarrierRef {
 public:
   MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address)
       : MbarrierRef(warp, lane, warp.thread(lane), space, address) {}
-  /// Finds the mbarrier at an address. Fails if there is no mbarrier at the address. `thread` is
-  /// the lane's thread, or the agent that uses the mbarrier in the async proxy.
+  /// Finds the mbarrier at an address. Fails if there is none. `thread` is the lane's thread, or
+  /// this thread's agent in the async proxy.
   MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address);
   void arrive(uint32_t count, bool drops);
   void expect(int64_t bytes);
@@ -36,8 +36,7 @@ public:
   void release(uint32_t thread);
   /// Fails unless a fence has made mbarrier.init visible to `agent` in the async proxy.
   void checkVisible(uint32_t agent) const;
-  /// Ends the phase if all expected arrivals have occurred and all announced bytes have been
-  /// received.
+  /// Ends the phase if no arrivals and no bytes are missing.
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }

@@ -16,8 +16,7 @@
 
 namespace fsdprt::emulate {
 
-/// Takes the modifier that names a space (PTX ISA, "State Spaces"). Returns the generic space if
-/// the opcode has no such modifier.
+/// Takes a space (PTX ISA, "State Spaces"). Returns the generic space if the opcode names no space.
 inline Space takeSpace(Modifiers &modifiers) {
   int space = modifiers.takeOneOf({"global", "shared", "shared::cta", "shared::cluster", "local",
                                    "param", "param::entry", "param::func", "const"});
@@ -40,8 +39,7 @@ inline bool takeCaches(Modifiers &modifiers) {
   return modifiers.take("L2::cache_hint");
 }
 
-/// Takes the modifiers that give the order and the scope of an access (PTX ISA, "Memory Consistency
-/// Model: Operation Types"), and returns the order.
+/// Takes the order of an access (PTX ISA, "Memory Consistency Model: Operation Types").
 inline Order takeOrder(Modifiers &modifiers) {
   int order =
       modifiers.takeOneOf({"weak", "volatile", "relaxed", "mmio", "acquire", "release", "acq_rel"});

@@ -100,8 +100,7 @@ private:
   bool isFirst = true;
 };
 
-/// Rounds the elements if their type is a TF32 type. Replaces subnormal elements by zero if the
-/// type is an FTZ type.
+/// Rounds elements of the TF32 types and flushes elements of the FTZ types.
 void convert(const TensorMap &map, uint8_t *bytes, uint32_t count) {
   if (map.type != TensorType::F32Flushed && map.type != TensorType::TF32 &&
       map.type != TensorType::TF32Flushed)

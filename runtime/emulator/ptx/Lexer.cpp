@@ -68,8 +68,7 @@ Token Lexer::take(TokenKind kind, size_t count) {
   return token;
 }
 
-/// Returns the length of the word at the begin of the rest of the text. The word is a name and all
-/// parts such as ".part" and "::part" that follow it without blanks.
+/// Returns the length of a name and any ".part" and "::part" that follow it without blanks.
 size_t Lexer::wordLength() const {
   size_t i = 1;
   for (;;) {

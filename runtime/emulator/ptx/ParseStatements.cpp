@@ -216,8 +216,7 @@ Operand Parser::parseWord() {
   return operand;
 }
 
-/// Parses a constant that is added to an address, such as "+8", "-8" or "+-8". The text may be
-/// absent.
+/// Parses "+8", "-8", "+-8" or nothing.
 uint64_t Parser::parseAddend() {
   if (!token.is('+') && !token.is('-'))
     return 0;

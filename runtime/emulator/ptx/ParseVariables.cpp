@@ -17,8 +17,7 @@ using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxRegisters = 1 << 20, maxVariableBytes = uint64_t(1) << 30;
 
-/// Splits a name such as "%r12" into "%r" and the number 12. Returns false for names such as "x"
-/// and "%r01", which do not belong to a numbered range.
+/// Splits "%r12" into "%r" and 12. Returns false for names such as "x" and "%r01".
 static bool splitNumber(std::string_view name, std::string_view &stem, uint32_t &number) {
   size_t at = name.size();
   while (at && name[at - 1] >= '0' && name[at - 1] <= '9')

@@ -232,8 +232,7 @@ void Parser::parseSizes(uint32_t (&sizes)[3]) {
 }
 
 /// Parses a directive of PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension
-/// Directives". Stores the sizes of blocks and clusters in `parsed`, and ignores all other
-/// directives of these sections.
+/// Directives". Only the sizes of blocks and clusters are kept.
 bool Parser::parseTuning(Function &parsed) {
   uint32_t ignored[3];
   if (acceptDirective("reqntid"))

@@ -47,10 +47,9 @@ class Backend {
 public:
   virtual ~Backend() = default;
   virtual const char *name() const = 0;
-  /// Returns false if tests with this number of ranks must be skipped.
+  /// Returns false if tests with this number of ranks are to be skipped.
   virtual bool canMeet(uint32_t) const { return true; }
-  /// Returns true if all ranks are in this process. A test can then use variables that all ranks
-  /// share.
+  /// Returns true if all ranks are in this process, so that they can share counters.
   virtual bool isOneProcess() const { return true; }
   virtual void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) = 0;
 };

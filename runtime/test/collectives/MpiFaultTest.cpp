@@ -18,8 +18,7 @@ using namespace fsdprt::test;
 namespace {
 class MpiFaults : public MpiRun {
 protected:
-  /// Runs fsdp-run with a fault. The number of steps is so large that the run ends within 60 s only
-  /// because of the fault.
+  /// Runs with a fault, and with so many steps that only the fault ends the run within 60 s.
   Result lose(const std::string &fault, const std::string &options = "",
               const std::string &mpiOptions = "") {
     Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,

@@ -17,7 +17,7 @@
 
 namespace fsdprt::test {
 
-/// Runs fsdp-run under mpirun. Tests of this fixture are skipped if MPI is not installed.
+/// Runs fsdp-run under mpirun. Without MPI, tests of this fixture are skipped.
 class MpiRun : public Run {
 protected:
   void SetUp() override {

@@ -104,8 +104,8 @@ protected:
     communicator.releaseArenas();
   }
 
-  /// Runs all collectives `rounds` times. Returns the outcome of each rank. If the communicators
-  /// cannot be set up, returns the error of the set-up as the outcome of every rank.
+  /// Runs all collectives `rounds` times. Returns the errors of the ranks. If the set-up fails,
+  /// returns its error for all ranks.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
@@ -121,8 +121,7 @@ protected:
     return outcomes;
   }
 
-  /// Returns the outcome of the first rank that failed by itself, and not because another rank
-  /// failed.
+  /// Returns the first error that is not a consequence of another rank's error.
   static Outcome cause(const std::vector<Outcome> &outcomes) {
     for (const Outcome &outcome : outcomes)
       if (outcome.status != FSDPRT_OK && outcome.status != FSDPRT_ABANDONED)
@@ -138,8 +137,7 @@ protected:
           << "expected '" << part << "', found: " << outcome.text;
   }
 
-  /// Checks that ncclCommAbort was called as often as there were communicators, and that the stub
-  /// rejected no call.
+  /// Checks that each communicator was aborted once, and that the stub rejected no call.
   static void expectAllAborted() {
     EXPECT_EQ(Stub::calls("ncclCommAbort"), Stub::made());
     EXPECT_EQ(Stub::calls("ncclCommDestroy"), 0u);

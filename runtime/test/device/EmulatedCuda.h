@@ -21,8 +21,7 @@
 
 namespace fsdprt::test {
 
-/// Loads the emulated driver, whose path it sets in FSDPRT_CUDA_LIBRARY. Then restores this
-/// variable, since other tests use another library.
+/// Loads the emulated driver. Restores FSDPRT_CUDA_LIBRARY, since other tests use another library.
 inline std::unique_ptr<CudaDriver> emulatedCuda() {
   const char *before = std::getenv("FSDPRT_CUDA_LIBRARY");
   std::string kept = before ? before : "";

@@ -193,7 +193,7 @@ private:
 };
 } // namespace
 
-/// Returns an artifact that contains two kernels, which compute the same product.
+/// Returns an artifact with two kernels of the same product.
 static std::shared_ptr<const Artifact> artifactOf(const Case &c,
                                                   std::array<Tensor, numBindings> &tensors) {
   fb::ManifestT manifest = toyManifest({});
@@ -271,7 +271,7 @@ struct Device {
 };
 } // namespace
 
-/// Returns the allowed error of a value that was rounded to its type twice.
+/// Returns the tolerance for a value that was rounded to its type twice.
 static float allowed(DType dtype, float value) {
   return (dtype == DType::f32   ? 1e-5f
           : dtype == DType::f16 ? 2e-3f

@@ -29,8 +29,7 @@ inline std::string kernel(const std::string &body, unsigned parameters = 1,
   return text + body + "\nret;\n}\n";
 }
 
-/// Runs `action`. Returns the message of the Error that `action` throws, or "" if it throws no
-/// Error.
+/// Returns the message of the Error that `action` throws, or "" if it throws none.
 template <typename Action>
 std::string messageOf(Action action) {
   try {
@@ -41,8 +40,7 @@ std::string messageOf(Action action) {
   return "";
 }
 
-/// Runs `body` in one block. %rd0 is the address of an array of `count` elements. Returns this
-/// array after the run.
+/// Runs `body` in one block and returns the `count` elements of memory to which %rd0 points.
 template <typename T>
 std::vector<T> runBlock(const std::string &body, size_t count, unsigned threads = 32,
                         const std::string &globals = "") {

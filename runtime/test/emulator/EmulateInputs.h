@@ -28,8 +28,8 @@ inline std::vector<uint16_t> randomBrains(size_t count, unsigned seed) {
   return values;
 }
 
-/// Returns `text`, in which `to` replaces the n-th occurrence of `part`, counted from 0. Returns ""
-/// if `text` has no n-th occurrence of `part`.
+/// Returns `text` with the n-th occurrence of `part`, counted from 0, replaced by `to`. Returns ""
+/// if there is no such occurrence.
 inline std::string replaced(const std::string &text, const std::string &part, unsigned n,
                             const std::string &to) {
   size_t at = text.find(part);

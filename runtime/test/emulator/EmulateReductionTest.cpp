@@ -40,8 +40,8 @@ static std::vector<uint32_t> reduceBulk(const std::string &suffix, const std::st
   return {kernel.out[0]};
 }
 
-/// Two blocks of a cluster combine their data with the same elements in memory. No race must be
-/// reported, because the operations on the elements are atomic.
+/// Two blocks of a cluster add to the same elements in any order. This is no race, because the
+/// additions are atomic.
 TEST(EmulateReduction, CombinesWithGlobalMemory) {
   auto one = [](uint32_t value) { return std::vector<uint32_t>{value}; };
   EXPECT_EQ(reduceBulk("add.u32", "5", 7), one(17));

@@ -64,7 +64,7 @@ void setBlock(Session &session, uint32_t rank, int slot, float value) {
   session.writeBlock(rank, block);
 }
 
-/// Trains for `steps` steps. Returns the parameters of all ranks.
+/// Trains for `steps` steps and returns the parameters of all ranks.
 std::vector<float> train(Session &session, uint32_t ranks, int steps, bool reference) {
   session.run("init");
   if (reference)
@@ -374,7 +374,7 @@ TEST(Session, NamesTheRankThatHangs) {
 
 //===- Philox -------------------------------------------------------------===//
 
-// The expected blocks are those of the known-answer tests of the Random123 library.
+// The expected blocks are from the known-answer tests of the Random123 library.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)),

@@ -113,16 +113,14 @@ void Interleavings::resume(Process &process) {
   returned.wait(lock, [&] { return active == nullptr; });
 }
 
-/// Returns the choice of the search for this point. Returns the default if the search has not yet
-/// reached this point.
+/// Returns the choice that the search has made for this point, or the default.
 unsigned Interleavings::choose(unsigned options) {
   if (depth == choices.size())
     choices.push_back({0, options, ""});
   return choices[depth++].chosen;
 }
 
-/// Sets the clock to the earliest time for which a process waits. Returns false if no process waits
-/// for a time.
+/// Sets the clock to the next time for which a process waits. Returns false if no process waits.
 bool Interleavings::advance() {
   double next = INFINITY;
   for (auto &process : processes)
@@ -132,8 +130,7 @@ bool Interleavings::advance() {
   return std::isfinite(next);
 }
 
-/// Runs all processes until they have ended. Returns a description of a problem, or an empty text
-/// if there was no problem.
+/// Runs all processes until they have ended. Returns a description of a problem, or an empty text.
 std::string Interleavings::runOnce() {
   unsigned deviationsLeft = deviations, crashesLeft = crashes;
   size_t last = 0, turns = 0;

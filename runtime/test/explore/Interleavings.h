@@ -42,7 +42,7 @@ public:
   Interleavings(unsigned deviations, unsigned crashes) : deviations(deviations), crashes(crashes) {}
   ~Interleavings() override;
 
-  /// A simulated process of one run.
+  /// A process of one run.
   struct Process {
     std::string name;
     std::function<void()> body;

@@ -60,8 +60,7 @@ class Meeting {
 public:
   Meeting(uint32_t ranks, std::vector<Rank> wanted, unsigned deviations, unsigned crashes)
       : ranks(ranks), wanted(std::move(wanted)), order(deviations, crashes) {}
-  /// Adds a foreign process, which connects to the address of the rendezvous, sends `bytes`, and
-  /// closes the connection.
+  /// Adds a process that connects to the address, sends bytes, and closes the connection.
   Meeting &foreign(std::string bytes) {
     foreigners.push_back(std::move(bytes));
     return *this;
@@ -108,7 +107,7 @@ private:
         name, [this, host, hostProcess, &outcome] { attend(*host, hostProcess, outcome); });
   }
 
-  /// Does what LauncherRendezvous.cpp does in the process of a rank.
+  /// Runs the process of a rank as LauncherRendezvous.cpp does.
   void attend(std::unique_ptr<RendezvousHost> &host, Interleavings::Process *hostProcess,
               Outcome &outcome) {
     LaunchPlace place = placeOf(outcome.rank);

@@ -32,7 +32,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// The recorded calls of a run, and the files that were on the disk before the run.
+/// Recorded calls of a run, and the files on the disk before the run.
 struct Recording {
   Tree before;
   uint64_t saved = 0; ///< step of the last complete save in `before`
@@ -54,8 +54,8 @@ protected:
     Run::TearDown();
   }
 
-  /// Runs fsdp-run, which saves to disk/saves, and records its calls. If the folder already
-  /// contains a complete save, `saved` is the step of this save.
+  /// Runs fsdp-run, which saves to disk/saves, and records its calls. `saved` is the step of a
+  /// complete save that the folder already contains.
   Recording record(const std::string &options, uint64_t saved = 0) {
     bash("mkdir -p disk; rm -f ops");
     Recording recording = {readTree(at("disk")), saved, {}};
@@ -67,8 +67,7 @@ protected:
     return recording;
   }
 
-  /// Opens a tree that a power failure may leave. Returns a description of a problem, or an empty
-  /// text if the tree has no problem.
+  /// Reads the tree that a power failure left. Returns a text about a problem, or an empty text.
   std::string judge(const Tree &tree, uint64_t saved) {
     writeTree(at("crash"), tree);
     std::string found, saves = at("crash") + "/saves";
@@ -126,8 +125,7 @@ protected:
     return problem;
   }
 
-  /// Checks that the model has the same files as the file system after all calls. This shows that
-  /// every call was recorded.
+  /// Checks that the model has the same files as the file system, so that no call was missed.
   void expectComplete(const Recording &recording) {
     Disk disk(recording.before);
     for (const FileOp &op : recording.ops)

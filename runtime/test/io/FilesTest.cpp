@@ -89,8 +89,7 @@ TEST(OutputFile, EachHasATemporaryFileOfItsOwn) {
   EXPECT_EQ(contentOf(file.path), "second");
   EXPECT_EQ(contentOf(victim.path), "untouched");
   ASSERT_EQ(unlink((file.path + ".tmp").c_str()), 0);
-  // If the name of the output is a symbolic link, the link is replaced, and its target remains
-  // unchanged.
+  // A symbolic link with the name of the output is replaced, and the link's target is not changed.
   ASSERT_EQ(unlink(file.path.c_str()), 0);
   ASSERT_EQ(symlink(victim.path.c_str(), file.path.c_str()), 0);
   OutputFile third(file.path, true);
@@ -164,8 +163,7 @@ TEST(InputFile, NoticesChanges) {
   std::string text(10000, 'a');
   Scratch cut(text), written(text), replaced(text), touched(text);
   InputFile a(cut.path, "x"), b(written.path, "x"), c(replaced.path, "x"), d(touched.path, "x");
-  // The resolution of file times is a clock tick. After the sleep, a change of a file therefore
-  // sets a different time.
+  // File times have the resolution of clock ticks. After the sleep, a change sets a different time.
   usleep(20000);
   ASSERT_EQ(truncate(cut.path.c_str(), 100), 0);
   EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"),
@@ -177,7 +175,7 @@ TEST(InputFile, NoticesChanges) {
   writeFile(written.path, other.data(), other.size());
   EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("another process wrote to it"),
             std::string::npos);
-  // If another file is renamed to the name of an open file, the open file does not change.
+  // A rename of another file to the name of an open file does not change the open file.
   writeFile(replaced.path + ".new", other.data(), other.size());
   ASSERT_EQ(rename((replaced.path + ".new").c_str(), replaced.path.c_str()), 0);
   EXPECT_EQ(refusal([&] { c.expectUnchanged(/*strictly=*/true); }), "");

@@ -86,8 +86,7 @@ std::string npyOf(const std::string &descr, const std::string &shape, const std:
              elements);
 }
 
-/// Opens a file with the contents `bytes` for an input whose samples have the shape `row`. Returns
-/// the error message, or "" if there is no error.
+/// Returns the error for an input whose samples have the shape `row`.
 std::string refusalOf(const std::string &bytes, const TestInput &input, std::vector<uint64_t> row,
                       const std::string &extension = ".npy") {
   Scratch file(bytes, extension);

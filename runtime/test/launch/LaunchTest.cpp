@@ -260,8 +260,7 @@ TEST_F(MpiRun, LeavesTheSameFiles) {
               common + "b" + n + " --steps=6 --export=b.st --metrics=b.jsonl --val-every=2");
     expectSame("a.st", "b.st");
     EXPECT_EQ(bash("test $(wc -l < b.jsonl) = 6"), 0);
-    // A run under mpirun resumes from a save that was written without mpirun, and a run without
-    // mpirun resumes from a save that was written under mpirun.
+    // A run under mpirun resumes from a save of a run without mpirun, and vice versa.
     expectMpi(ranks, 0, "resumed",
               common + "a" + n + " --resume=a" + n + " --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");

@@ -44,8 +44,7 @@ inline bool claimPort(uint32_t port) {
   return true;
 }
 
-/// Listens at a free port that no other test has claimed. The port is below the range of ephemeral
-/// ports of the system.
+/// Listens at a free port that no other test has claimed, below the system's ephemeral ports.
 inline Descriptor listenSomewhere(uint32_t &port) {
   static std::random_device random;
   while (true) {
@@ -67,7 +66,7 @@ inline uint32_t freePort() {
   return port;
 }
 
-/// Connects to a port. If no process listens at the port, tries again for up to 30 s.
+/// Connects to a port. Waits up to 30 s until a process listens there.
 inline Descriptor connectTo(uint32_t port) {
   for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit; usleep(20000)) {
     Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the protocol of the rendezvous: the tests send frames to a host or to a rank.
-// LauncherRunTest.cpp tests whole runs.
+// Tests the protocol by sending frames to a host or a rank. LauncherRunTest.cpp tests whole runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +30,8 @@ static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
   return place;
 }
 
-/// Runs the host, rank 0 and a made-up rank 1. `change` modifies the hello message of rank 1.
-/// Returns the error messages of the host, rank 0 and rank 1.
+/// Runs the host, rank 0 and a made-up rank 1, whose hello message is modified by `change`. Returns
+/// the errors of the host, rank 0 and rank 1.
 static std::vector<std::string> meetOddly(const std::function<void(Frame &)> &change,
                                           fsdprt_status status) {
   uint32_t port = freePort();

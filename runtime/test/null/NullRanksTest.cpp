@@ -16,8 +16,7 @@ using Kind = fb::CollectiveKind;
 
 //===- Order --------------------------------------------------------------===//
 
-/// Returns the text of the findings if the ranks `ranks` run the artifact of `peer` and all other
-/// ranks run that of `hand`.
+/// Returns the text of the findings if `ranks` run the artifact of `peer`.
 static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t> ranks,
                                      const HandMade &peer) {
   NullOptions options;
@@ -154,8 +153,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
     }
 }
 
-/// A damaged manifest may be refused or accepted. If it is accepted, the walk must end and must not
-/// crash.
+/// A damaged manifest may be refused or accepted. An accepted manifest must be walked to its end.
 TEST(Null, SurvivesDamagedManifests) {
   std::mt19937 random(1);
   fb::ManifestT manifest = soundStep().manifest;

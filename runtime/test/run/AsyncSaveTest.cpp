@@ -104,13 +104,13 @@ protected:
     session.reset(made);
     call(fsdprt_session_run, session.get(), "init");
   }
-  /// Sets all elements of parameter 0 to `value`.
+  /// Sets all elements of parameter 0.
   void fill(float value) {
     std::vector<float> values(91, value);
     call(fsdprt_session_write_param, session.get(), uint64_t(0), FSDPRT_PARAMETER, uint64_t(0),
          uint64_t(91), static_cast<const void *>(values.data()), FSDPRT_F32);
   }
-  /// Loads a save in which all elements of parameter 0 are equal. Returns their value.
+  /// Returns the value of all elements of parameter 0 in a save.
   float valueIn(const std::string &save) {
     fsdprt_resumed resumed = {};
     resumed.struct_size = sizeof resumed;

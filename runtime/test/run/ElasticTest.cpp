@@ -59,8 +59,7 @@ protected:
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
-  // An artifact that was compiled with other options is chosen only if there is no more similar
-  // artifact, even if these options only reserve memory for saves.
+  // An artifact with other options is less similar, even if they only reserve memory for saves.
   auto copies = pack(toyManifest({.shards = 3, .snapshot = true}));
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
@@ -143,7 +142,7 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
         "restarting from the last save in a on 3 ranks with toy3.fsdp (1 of at most 3)",
         "resumed after step 4 of a/step-00000004", "a step has 6 samples of 'ids'", "step 8/8"})
     expectIn(result.output, words);
-  // The weights must be equal to those of a run that ends after step 4 and resumes on 3 ranks.
+  // The weights must equal the weights of a run that ends after step 4 and is resumed on 3 ranks.
   expect(0, "saved step 4", "toy4.fsdp --steps=4 --save=b --seed=3");
   expect(0, "saved step 8", "toy3.fsdp --steps=8 --save=b --resume=b --export=b.st");
   EXPECT_TRUE(text("a.st") == text("b.st"));

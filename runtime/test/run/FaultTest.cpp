@@ -50,8 +50,8 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns a case for each pair of a rank and a phase of `phases`, in which the rank has the
-  /// fault `kind` in the phase.
+  /// Returns a case for each rank and each phase of `phases`, with a fault of the rank in the
+  /// phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -257,7 +257,7 @@ TEST_F(Faults, AnInterruptBeforeTheFirstStepIsSaid) {
   }
 }
 
-/// Rank 1 stops in step 2. Then the launcher receives SIGTERM, and the shell command `then` runs.
+/// Rank 1 stops in step 2, the launcher receives SIGTERM, and then the shell command `then` runs.
 TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
   auto interrupted = [&](const std::string &name, const std::string &arguments,
                          const std::string &then) {
@@ -352,8 +352,7 @@ TEST_F(Faults, FullDiskDuringASave) {
   }
 }
 
-// Compares the losses, the weights and the state of the optimizer of a resumed run with those of an
-// uninterrupted run.
+// Compares losses, weights and the optimizer's state of a resumed run with an uninterrupted run.
 TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   std::string words;
   for (int i = 0; i < 3000; ++i)

@@ -38,8 +38,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
            common + "b" + n + " --steps=6 --export=b.st --processes --tensorboard=tb" + n);
     expectSame("a.st", "b.st");
     expectSame("a" + n, "b" + n);
-    // A run with --processes resumes from a save that was written without --processes, and the
-    // other way round.
+    // A run with --processes resumes from a save of a run without --processes, and vice versa.
     expect(0, "resumed",
            common + "a" + n + " --resume=a" + n + " --processes --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");

@@ -220,8 +220,7 @@ protected:
     return blocks;
   }
 
-  /// Returns the bytes of the states of a save. The key names the parameter and the role of the
-  /// state.
+  /// Returns the bytes of the states of a save by parameter and role.
   std::map<std::string, std::string> statesOf(const std::string &save) {
     std::string path = at(save) + "/index.json";
     SaveIndex index = readIndex(path, InputFile(path, "the index").readAll(SIZE_MAX));

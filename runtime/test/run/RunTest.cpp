@@ -162,8 +162,7 @@ TEST_F(Run, ValuesOfTheModel) {
   expect(0, "with seed 8\n", "some2.fsdp --seed=8" + still + "c");
   EXPECT_EQ(text("a"), text("b"));
   EXPECT_NE(text("a"), text("c"));
-  // Values in the file of --init replace the values of the model. It is an error if a parameter has
-  // values in neither of them.
+  // Values of --init replace the model's values. A parameter without values of either is an error.
   float ones[91];
   std::fill_n(ones, 91, 1.0f);
   auto write = [&](const char *file, const char *name, std::vector<uint64_t> shape, size_t size) {

@@ -126,8 +126,7 @@ protected:
   void expectSame(const std::string &a, const std::string &b) {
     EXPECT_TRUE(text(a) == text(b)) << a << " " << b;
   }
-  /// Returns the lines of a metrics file without the speeds: the steps, losses, norms and learning
-  /// rates.
+  /// Returns steps, losses, norms and rates of a metrics file.
   std::string numbers(const std::string &file) {
     std::string lines = text(file), result;
     for (size_t at = 0, end; (end = lines.find('\n', at)) != std::string::npos; at = end + 1)
@@ -348,8 +347,7 @@ TEST_F(Save, FullDisk) {
 }
 
 TEST_F(Save, FlushesTheParentOfANewFolder) {
-  // The parent of the folder of saves must be flushed. Otherwise, a power failure could remove the
-  // folder and all saves in it.
+  // Without this flush, a power failure could remove the folder with all saves in it.
   ASSERT_EQ(bash("mkdir outer"), 0);
   std::string outer = at("outer");
   Result result =

@@ -23,8 +23,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-/// Returns a cluster whose devices compute 10^9 multiply-adds per second and read or write 10^9
-/// bytes per second.
+/// Returns a cluster with compute and memory rates of 10^9 per second.
 static Cluster plainCluster(std::vector<ClusterLink> links) {
   Cluster cluster;
   cluster.file = "plain.json";
@@ -376,8 +375,7 @@ TEST(Simulation, StaysBetweenItsBounds) {
   }
 }
 
-// The events of the compute lane follow one another without gaps, as they do in the trace of a
-// session.
+// Slices of the compute lane follow one another without gaps, as in the trace of a session.
 TEST(Simulation, EventsCoverTheStep) {
   auto artifact = toy({1, 2});
   Simulation step = simulate(*artifact, plainCluster({link("a", 2, 1e-5, 1e6)}));

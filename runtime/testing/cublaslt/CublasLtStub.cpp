@@ -55,8 +55,7 @@ T &from(Handle handle) {
   return *reinterpret_cast<T *>(handle);
 }
 
-/// Writes the reason for which the stub refuses a call to stderr, since a status has no text.
-/// Returns the status.
+/// Writes the reason of a failure to stderr, since a status has no text. Returns the status.
 LtStatus refuse(const std::string &what, LtStatus status = ltInvalidValue) {
   std::fprintf(stderr, "cuBLASLt stub: %s\n", what.c_str());
   return status;

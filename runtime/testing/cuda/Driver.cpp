@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An operation is executed after its predecessors. They are found with an explicit stack, since a
-// chain of operations may be too long for recursion.
+// Operations are executed with an explicit stack, since chains may be too long for recursion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -358,7 +357,7 @@ void Driver::awaitAll() {
       host.learn(last->clock);
 }
 
-/// Discards pending work and recorded failures.
+/// Drops pending work and recorded failures.
 void Driver::reset() {
   pending.clear();
   footprints = {};

@@ -61,7 +61,7 @@ enum Result : int {
   capturedEvent = 907
 };
 
-/// The error of a wrong call of the driver, with the result code of the call.
+/// Error of a wrong call, with the call's result code.
 class Misuse : public Error {
 public:
   Misuse(Result result, const std::string &text) : Error(FSDPRT_BAD_INPUT, text), result(result) {}
@@ -195,7 +195,7 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true if `operation` is done, or if it is null because the stream is empty.
+  /// Returns true if `operation` is done, or is null as in an empty stream.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
   /// host is then ordered after the operation.
@@ -212,8 +212,7 @@ public:
   /// after the kernel has ended.
   bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
-  /// If the planted fault is `kind`, counts the launched kernels, and returns true for the kernel
-  /// that has the fault.
+  /// Counts kernels if the planted fault is `kind`. Returns true for the kernel with the fault.
   bool isFaulty(const char *kind);
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);

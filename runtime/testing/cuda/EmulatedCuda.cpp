@@ -51,8 +51,7 @@ struct LaunchConfig {
   uint32_t count;
 };
 
-/// Returns the ranges that a kernel has accessed, and clears the flags of these ranges in
-/// Storage::touched.
+/// Returns the ranges that a kernel has accessed, and clears their flags in Storage::touched.
 std::vector<Touched> takeTouched(Driver &driver) {
   std::vector<Touched> found;
   for (auto &[address, allocation] : driver.allocations) {
@@ -131,8 +130,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   return success;
 }
 
-/// The source or the target of a copy. `storage` is null for host memory that the driver has not
-/// allocated.
+/// Source or target of a copy. `storage` is null for host memory that the driver has not allocated.
 struct Side {
   Storage *storage;
   uint64_t address;

@@ -31,7 +31,7 @@ struct fsdp_emulated_cuda_work {
   int (*attempt)(void *begun, const void *source, void *target);
 };
 int fsdp_emulated_cuda_enqueue(void *stream, const fsdp_emulated_cuda_work *work);
-/// Discards pending work and recorded failures.
+/// Drops pending work and recorded failures.
 void fsdp_emulated_cuda_reset(void);
 }
 

@@ -33,7 +33,7 @@ static void leaveAll(const std::shared_ptr<Capture> &capture) {
   }
 }
 
-/// If a stream is captured, the host must not wait for it: invalidates the capture and throws.
+/// Invalidates the capture of a stream and throws, because the host must not wait for the stream.
 static void expectNoCapture(Stream &stream, const char *what) {
   if (!stream.capture)
     return;
@@ -180,8 +180,7 @@ Result cuEventRecord(void *event, void *stream) {
     if (found->context != on.context)
       throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d",
                                          found->context->device, on.number, on.context->device));
-    // The reference to the event is weak, since the operation never runs if its capture is
-    // abandoned.
+    // The reference is weak, because the operation never runs if its capture is abandoned.
     auto note = [noted = std::weak_ptr<Event>(found)] {
       if (std::shared_ptr<Event> event = noted.lock())
         event->time = Clockwork::now();

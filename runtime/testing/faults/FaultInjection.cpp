@@ -35,7 +35,7 @@ static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
 }
 
 namespace {
-/// Injects a fault when the rank of the fault reaches the step and the phase of the fault.
+/// Injects the fault when the faulty rank reaches the step and phase of the fault.
 class FaultInjector : public RankObserver {
 public:
   FaultInjector(const RankFault &fault, std::optional<uint32_t> gradient)

@@ -99,8 +99,7 @@ static void noteTwo(char kind, int fromFolder, const char *from, int toFolder, c
     record(kind, first, second, 0, "", 0);
 }
 
-/* Calls the real function while the lock is held, so that the order of records is the order of
- * calls. */
+/* Calls the real function under the lock, so that records have the order of the calls. */
 #define CALLED(type, expression)                                                                   \
   pthread_mutex_lock(&guard);                                                                      \
   type result = (expression);

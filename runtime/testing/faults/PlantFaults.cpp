@@ -99,7 +99,7 @@ void remove(const Place &place) {
   place.block->erase(place.block->begin() + static_cast<ptrdiff_t>(place.index));
 }
 
-/// Replaces a command by an empty fill, so that the numbers of other commands do not change.
+/// Replaces a command by an empty fill, so that other commands keep their numbers.
 void blank(const Place &place) {
   fb::FillT nothing;
   nothing.target = std::make_unique<fb::Slice>(0, 0, 0, 0, 0);

@@ -102,7 +102,7 @@ NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
 
 thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
-// Number of the current group of calls. Several calls of a group may use the same communicator.
+// Number of the current group, in which several calls may use one communicator.
 thread_local uint64_t groupNumber = 0;
 
 /// Checks a call on a communicator, which must exist and must not be in use by another thread.
@@ -159,7 +159,7 @@ NcclResult standsStill() {
 
 Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
                CudaContext context) {
-  // Communicators are never freed, so that a call on a destroyed communicator is detected.
+  // Communicators are never freed, so that a late call on a destroyed communicator is detected.
   static auto &every = *new std::vector<Comm *>;
   Comm *comm = every.emplace_back(new Comm);
   comm->world = std::move(world);

@@ -50,7 +50,7 @@ void fsdprt_nccl_stub_reset(void);
 uint64_t fsdprt_nccl_stub_calls(const char *function);
 uint64_t fsdprt_nccl_stub_made(void);
 uint64_t fsdprt_nccl_stub_living(void);
-/// Return the number of current registrations, and the number of ranges that are currently pinned.
+/// Return the numbers of current registrations and of current pinned ranges.
 uint64_t fsdprt_nccl_stub_registered(void);
 uint64_t fsdprt_nccl_stub_pinned(void);
 /// Returns the number of rejected calls. Sets `first` to the message of the first rejected call.

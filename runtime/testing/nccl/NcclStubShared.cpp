@@ -106,8 +106,7 @@ static uint64_t placeOf(uint32_t clique, uint32_t slot, uint32_t member) {
   return (1 + (uint64_t(clique) * mostUnderWay + slot) * mostMembers + member) * roomFor;
 }
 
-/// Calls `move`, which is pread or pwrite, until all bytes are moved. Returns false if a call
-/// fails.
+/// Calls `move`, pread or pwrite, until all bytes are moved. Returns false on failure.
 template <typename Move, typename Byte>
 static bool moveAll(Move move, int file, Byte *data, size_t bytes, uint64_t offset) {
   for (size_t done = 0; done < bytes;) {

@@ -42,8 +42,8 @@ struct Call {
   char function[24] = "";
 };
 
-/// A collective in progress. Collective n of a clique uses the slot n % mostUnderWay. It begins
-/// after the earlier collectives of this slot have ended.
+/// A collective in progress. Collective n of a clique uses the slot n % mostUnderWay, after the
+/// earlier collectives of this slot have ended.
 struct Slot {
   enum Verdict : uint32_t { open, agreed, hangs };
   uint64_t uses; // number of collectives that have ended in this slot
@@ -84,7 +84,7 @@ class World {
 public:
   /// Creates a world. Returns null if memory is missing.
   static std::shared_ptr<World> make();
-  /// Returns the world that has an id, or null if there is none. A process maps a world only once.
+  /// Returns the world of an id, which is mapped once per process, or null if there is none.
   static std::shared_ptr<World> find(const NcclId &id);
   ~World();
   World(const World &) = delete;

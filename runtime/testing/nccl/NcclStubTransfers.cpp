@@ -23,7 +23,7 @@ static DType dtypeOf(NcclType type) {
                            : DType::bf16;
 }
 
-/// Returns a text of those arguments that must be equal on all members.
+/// Returns the arguments that must be equal on all members, as text.
 static std::string textOf(const Call &call) {
   return format("%s(%zu, type %d, op %d, root %d)", call.function, static_cast<size_t>(call.count),
                 static_cast<int>(call.type), static_cast<int>(call.operation), call.root);
@@ -60,7 +60,7 @@ static bool give(const Move &move, uint32_t slot) {
                            bytesOf(call) * (scatters ? comm.shared().size : 1));
 }
 
-/// Reads the contributions of all members from which the result of a member is computed.
+/// Reads the contributions that make up the result of a member.
 static bool take(const Move &move, uint32_t slot) {
   const Comm &comm = *move.comm;
   const Call &call = move.call;

@@ -287,8 +287,7 @@ private:
       addSnapshot();
   }
 
-  /// Adds memory in the host arena for copies of both states, and the program that copies the
-  /// states to this memory.
+  /// Adds memory in the host arena for copies of both states, and the program that copies them.
   void addSnapshot() {
     fb::LayoutT &layout = *manifest.layouts[0];
     uint64_t begin = (layout.arena_bytes + FSDPRT_HOST_ARENA_ALIGNMENT - 1) /
