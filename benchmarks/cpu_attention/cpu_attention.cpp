@@ -90,8 +90,8 @@ static std::string print(const Problem &p) {
 }
 
 namespace {
-/// A compiled function whose operations are calls of kernels. The object owns memory for each value
-/// of the function.
+/// A compiled function whose operations are calls of kernels. Owns memory for the function's
+/// values.
 class Program {
 public:
   static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target,

@@ -12,8 +12,8 @@
 //  3. When no rank can advance, the check reports the first rank that has not finished.
 // If no rank is reported, the members of each communicator start equal collectives in the same
 // order, and no cycle of ranks waits for one another. The check assumes that a rank runs one
-// collective after another, as the transfer worker of a rank does. Backends also permit other
-// orders.
+// collective after another, as the transfer worker of a rank does. Backends permit other orders,
+// too.
 //
 // The check takes time O(ranks * collectives).
 //

@@ -263,7 +263,7 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
   Touch mark{epoch, now};
   if (access.writes)
     shadow.write(access.begin, access.end, mark);
-  // A read on the compute stream is not recorded, because it precedes every transfer that starts
+  // A read on the compute stream is not recorded, since it precedes every transfer that starts
   // later.
   else if (epoch.stream != 0)
     shadow.visit(access.begin, access.end, [&](uint64_t, uint64_t, Cell &cell) {

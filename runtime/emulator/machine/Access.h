@@ -68,8 +68,7 @@ private:
                                unsigned bytes, unsigned lane) const;
 
   /// The earlier access that was last found to be ordered before this access. Neighbouring cells
-  /// mostly record the same earlier access. The order of this earlier access is then not checked
-  /// again.
+  /// mostly record the same earlier access. Its order is then not checked again.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;

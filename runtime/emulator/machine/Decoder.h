@@ -60,8 +60,7 @@ public:
   /// Returns the slot of an operand that is a register of the type's size or a constant.
   Slot source(const Operand &operand, Type type);
   Slot source(unsigned index, Type type) { return source(operand(index), type); }
-  /// Returns the slot of an operand that is a register. For the operand "_", returns a slot that is
-  /// never read.
+  /// Returns the slot of a register. For the operand "_", returns a slot that is never read.
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);

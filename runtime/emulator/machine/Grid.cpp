@@ -114,8 +114,8 @@ void Grid::run() {
     for (uint64_t linear = 0; linear < clusters; ++linear)
       Cluster(*this, linear).run();
   } catch (Error &error) {
-    // The error occurred in the running program. It is therefore not reported as a wrong input of
-    // the launch.
+    // The error occurred in the running program, so it is not reported as a wrong input of the
+    // launch.
     error.status = FSDPRT_FAILED;
     throw;
   }

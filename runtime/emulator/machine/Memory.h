@@ -117,8 +117,7 @@ struct Published {
 /// Global and constant memory.
 class Memory {
 public:
-  /// Allocates memory. Its bytes are uninitialised: a program must write a byte before it reads the
-  /// byte.
+  /// Allocates memory. A program must write a byte of it before the program reads the byte.
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
   /// Makes an allocation from bytes of the caller, which must live longer than this object. The
   /// bytes count as initialised.

@@ -77,7 +77,7 @@ static uint32_t component(const Dim &dim, char axis) {
   return axis == 'x' ? dim.x : axis == 'y' ? dim.y : dim.z;
 }
 
-/// Returns the value of a special register that has the same value in all lanes (PTX ISA, "Special
+/// Returns the value of a special register that is equal in all lanes (PTX ISA, "Special
 /// Registers").
 static uint64_t specialValue(const std::string &name, const Warp &warp) {
   const Block &block = warp.block;

@@ -51,7 +51,7 @@ public:
   std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
   uint64_t executed = 0;             ///< number of executed products, none of which is in `pending`
 
-  /// For each executed product for which some warp has not waited yet, the agent's time after the
+  /// For each executed product for which some warp has not waited, the agent's time after the
   /// product.
   std::deque<Time> times;
   uint64_t firstTime = 1; ///< index of the product of times[0]

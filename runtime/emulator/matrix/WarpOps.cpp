@@ -176,8 +176,7 @@ Step elect(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Returns the slots of a destination, which is a register d or a pair d|p of a register and a
-/// predicate.
+/// Returns the slots of a destination: a register d, or a pair d|p of a register and a predicate.
 static std::vector<Slot> resultAndPredicate(Decoder &d, bool needsBoth) {
   const Operand &to = d.operand(0);
   if (to.kind == OperandKind::Pair)

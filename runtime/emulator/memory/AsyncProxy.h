@@ -45,8 +45,7 @@ public:
   /// in memory.
   void write(const Place &place, const uint8_t *data, unsigned bytes,
              const std::optional<Reduction> &reduction);
-  /// Ends the copy: counts `bytes` as received by the mbarrier at the address `mbarrier` of shared
-  /// memory.
+  /// Ends the copy: counts `bytes` as received by the mbarrier at the shared address `mbarrier`.
   void complete(uint64_t mbarrier, unsigned bytes, const Storage &destination);
   /// Ends the copy: adds the copy to the open group of the lane.
   void joinGroup();

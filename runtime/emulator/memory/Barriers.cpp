@@ -260,8 +260,8 @@ bool fsdprt::emulate::decodeBarrier(Decoder &d) {
     d.operandCount(0, 0);
     d.emit(trapped, {}, {});
   } else {
-    // The emulator runs one grid at a time, so that nanosleep, pmevent and griddepcontrol have no
-    // effect.
+    // nanosleep, pmevent and griddepcontrol have no effect, since the emulator runs one grid at a
+    // time.
     d.modifiers.takeOneOf({"wait", "launch_dependents", "mask"});
     if (name == "nanosleep")
       d.typeOneOf({Type::U32});

@@ -243,8 +243,7 @@ static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &
 bool fsdprt::emulate::decodeLoadStore(Decoder &d) {
   std::string_view name = d.modifiers.name();
   if (name != "ld" && name != "ldu" && name != "st") {
-    // prefetch and similar instructions are hints for caches. These instructions have no effect in
-    // the emulator.
+    // prefetch and similar instructions are hints for caches, and have no effect in the emulator.
     while (!d.modifiers.left().empty())
       d.modifiers.take(d.modifiers.left()[0]);
     d.emit(nothing, {}, {});

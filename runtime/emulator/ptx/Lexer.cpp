@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The lexer reads the text once from begin to end. A token refers to its part of the text and does
-// not copy it.
+// The lexer reads the text once from begin to end. A token refers to its part of the text.
 //
 //===----------------------------------------------------------------------===//
 

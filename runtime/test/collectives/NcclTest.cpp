@@ -386,8 +386,7 @@ TEST_F(Nccl, WaitsForALateRank) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// Calls the stub directly, because a Communicator cannot start collectives that differ between
-/// ranks.
+/// Calls the stub directly, because collectives of a Communicator never differ between ranks.
 TEST_F(Nccl, StandInSeesSizesThatDiffer) {
   NcclLibrary nccl;
   CudaDriver cuda("backend 'nccl'", CudaDriver::Use::transfers);

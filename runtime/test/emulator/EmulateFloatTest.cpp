@@ -170,8 +170,7 @@ TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::vector<uint32_t> values = floatBits();
   for (int k = 0; k < 20000; ++k)
     values.push_back(random());
-  // These numbers cover the range of f16. Each number is at or near the midpoint between two f16
-  // numbers.
+  // These numbers cover the range of f16. Each is at or near the midpoint between two f16 numbers.
   for (int k = 0; k < 20000; ++k)
     values.push_back((100 + random() % 50) << 23 | (random() % 2048) << 12 | random() % 3);
   std::vector<uint32_t> same = values;

@@ -255,8 +255,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
     return body.replace(body.find(from), from.size(), to);
   };
   EXPECT_EQ(run(loadBox("0, 0", 512)), "");
-  // A box of 7 rows has fewer bytes than were announced to the mbarrier, and a box of 9 rows has
-  // more.
+  // A box of 7 rows has fewer bytes than were announced, and a box of 9 rows has more bytes.
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}), "deadlock"));
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}),
                    "shared address 0x0, which waits for 0 of 1 arrivals and 64 bytes"));

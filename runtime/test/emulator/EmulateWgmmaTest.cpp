@@ -226,8 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ProductCase{Kind::Brain, 16, false, false, false, 128, false, true, -1, -1},
                     ProductCase{Kind::Half, 16, true, false, false, 64, true, false, 1, -1}));
 
-/// Tests that the results are wrong if the swizzle mode in the descriptor of B is not that of the
-/// data.
+/// Tests that the results are wrong if the descriptor of B does not have the data's swizzle mode.
 TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
   Product product({Kind::Brain, 64, true, false, false, 128});
   product.b.span = 64;

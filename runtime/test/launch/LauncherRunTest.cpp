@@ -124,8 +124,7 @@ TEST_F(Meets, OverNccl) {
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
 }
 
-/// fsdp-run has no port for the rendezvous if torchrun's agent uses MASTER_PORT, or in a Slurm job
-/// step.
+/// In a Slurm job step, or if torchrun's agent uses MASTER_PORT, no port is left for fsdp-run.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;
   Descriptor agent = listenSomewhere(port);

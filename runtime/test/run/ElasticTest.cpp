@@ -64,8 +64,7 @@ TEST_F(Elastic, FindsArtifactsOfTheModel) {
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
   std::remove(at("copies.fsdp").c_str());
-  // Artifacts of other models, damaged artifacts, and files without the extension .fsdp are
-  // ignored.
+  // Artifacts of other models, damaged artifacts, and files without the extension are ignored.
   auto other = toy(3);
   other.params[0]->name = "v";
   add("toy3.fsdp", other);

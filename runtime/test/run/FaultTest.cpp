@@ -89,8 +89,8 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Ranks check one another's heartbeats between programs. They find this fault before the launcher
-  // does.
+  // Between programs, ranks check one another's heartbeats. They find this fault before the
+  // launcher.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",

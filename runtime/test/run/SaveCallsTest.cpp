@@ -120,8 +120,7 @@ TEST_P(SaveCalls, MayFindTheDiskFull) {
   for (size_t k = 1; k <= calls.size(); ++k) {
     Result result = run(steps + options, preload("full", k));
     if (result.code == 0) {
-      // The save is complete: after the failing call, there are only removals or the flush of a
-      // folder.
+      // The save is complete: only removals or the flush of a folder follow the failing call.
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"

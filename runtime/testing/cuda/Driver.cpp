@@ -298,8 +298,7 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute operations that wait for peers and may begin. Returns true when one of them has
-/// ended.
+/// Tries to execute ready operations that wait for peers. Returns true when one of them has ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))

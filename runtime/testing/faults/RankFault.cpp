@@ -59,8 +59,7 @@ void RankFault::inject() const {
     _exit(0);
   case Kind::slow:
     sleep(4);
-    // inject() is called at each launch or collective of the step, so that this delay occurs
-    // repeatedly.
+    // inject() is called at each launch or collective of the step, so that the delay is repeated.
     break;
   case Kind::hang:
     for (;;)

@@ -306,8 +306,7 @@ NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
   return result;
 }
 
-/// If the split of a communicator has ended, stores the new communicator where the caller expects
-/// it.
+/// If the split of a communicator has ended, stores the new communicator in `*splitTo`.
 static void takeChild(Comm *comm) {
   if (!comm->splitTo || comm->shared().splitRounds == comm->splitRound)
     return;

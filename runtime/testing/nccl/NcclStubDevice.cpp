@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements those functions of CUDA's driver that the runtime calls. The host executes the work of
-// all devices.
+// Implements functions of CUDA's driver. The host executes the work of all devices.
 //
 //===----------------------------------------------------------------------===//
 
