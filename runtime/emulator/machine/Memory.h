@@ -100,8 +100,7 @@ struct Storage {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit>
-      visits; ///< one per thread of the cluster; empty if no other block has accessed the memory
+  std::vector<Visit> visits; ///< one per thread of the cluster; empty without visits
 
   void resize(uint64_t count);
 };
@@ -110,8 +109,7 @@ struct Storage {
 struct Published {
   uint32_t launch = 0, group = 0; ///< launch and cluster of the last release; 0 if there is none
   Released released;
-  std::map<uint32_t, RowRef>
-      foreign; ///< releases of clusters that had released at this address before `group`
+  std::map<uint32_t, RowRef> foreign; ///< releases of the clusters that released before `group`
 };
 
 /// Global and constant memory.

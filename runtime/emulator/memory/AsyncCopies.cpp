@@ -8,7 +8,7 @@
 // cp.async.wait_group, cp.async.wait_all". The agent of the thread copies the bytes immediately.
 // The copy is ordered before the accesses that the thread makes after it has waited for the group
 // of the copy. It is also ordered before accesses of threads that acquire a release which the
-// thread executes after this wait. Other accesses to the same bytes race with the copy.
+// thread executes after this wait. An access that is not ordered with the copy races with the copy.
 //
 //===----------------------------------------------------------------------===//
 

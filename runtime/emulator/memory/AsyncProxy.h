@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The accesses of a copy are made immediately when a lane issues the copy, by an agent (see
-// VectorClocks.h). The copy is ordered before later accesses of a thread only if the thread has
-// observed the end of a phase of the copy's mbarrier, or has waited for the copy's group. Copies
-// use the async proxy, to which ordinary stores are visible only after fence.proxy.async.
+// VectorClocks.h). The copy is ordered before later accesses of a thread that has observed the end
+// of the phase of the copy's mbarrier or has waited for the copy's group. Copies use the async
+// proxy, to which ordinary stores are visible only after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 

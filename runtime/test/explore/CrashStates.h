@@ -9,8 +9,8 @@
 //
 //  1. fsync of a file makes the contents of the file durable, but not its name.
 //  2. fsync of a folder makes its names durable. Before this fsync, each change of a name in the
-//     folder
-//     (create, mkdir, rename, link, unlink) may be lost or kept, independently of other changes.
+//     folder (create, mkdir, rename, link, unlink) may be lost or kept, independently of other
+//     changes.
 //  3. A rename within a folder is one change: either both names change, or neither of them.
 //  4. For the changes to a file since its last fsync, the following cases are tried: none is kept,
 //     all are kept, the first half is kept, all but the first are kept, and all are kept but their

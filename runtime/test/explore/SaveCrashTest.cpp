@@ -167,8 +167,7 @@ TEST_F(SaveCrash, NothingIsLost) {
 }
 
 // A process died between the two renames of a save: the folder contains the save of step 2, but
-// 'latest' names step
-// 1. The run computes step 2 again.
+// 'latest' names step 1. The run computes step 2 again.
 TEST_F(SaveCrash, ReplacesASaveThatLatestDoesNotName) { expectReplaced(1, "true", ""); }
 
 // The newest save is damaged. The run resumes from step 1 and replaces step 2.
