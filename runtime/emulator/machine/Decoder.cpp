@@ -6,7 +6,8 @@
 //
 //  1. Assign offsets to parameters, local variables and shared variables.
 //  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements
-//     of its callee, which get their own registers and local memory. Record the label of each branch.
+//     of its callee, which get their own registers and local memory. Record the label of each
+//     branch.
 //  3. Resolve the labels, and find the instruction at which lanes that diverge at a branch
 //     reconverge.
 //
