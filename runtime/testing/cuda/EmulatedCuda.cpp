@@ -442,7 +442,7 @@ Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
     return success;
   });
 }
-/// Fails for host memory that is not pinned, which CUDA could access at any later time.
+/// Fails if host memory is not pinned: CUDA could access such memory at any later time.
 Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     copy(driver, to, from, bytes, stream, false, false);
