@@ -20,9 +20,9 @@
 //     each of these paths is an output of the model. The results of the maps that compute the
 //     output from the result of a product are also outputs if they have no other reader.
 //  3. A flowing value is narrow unless it is an output, a batch argument, or a parameter that
-//     --keep-f32 names. Two more kinds of values remain f32: the result of a product whose only
-//     reader is a sum, and the result of a map with a constant that is outside the range of the
-//     narrow type. O(ops)
+//     --keep-f32 names. The result of a product whose only reader is a sum also remains f32.
+//     So does the result of a map with a constant that is outside the range of the narrow type.
+//     O(ops)
 //
 //===----------------------------------------------------------------------===//
 

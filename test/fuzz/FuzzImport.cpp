@@ -7,9 +7,11 @@
 // Parses text or bytecode as fsdp-compile does, and runs the passes of Import on what is accepted.
 //
 // A crash of MLIR's parser is no finding: fsdp-compile reports it and ends (ParserGuard). Neither
-// is an allocation of more than 1 GiB by the parser, which ParserGuard turns into such a crash. So
-// that one does not end the fuzzer, it defines _exit, and goes on with the next input. A crash of a
-// pass is a finding.
+// is an allocation of more than 1 GiB by the parser, which ParserGuard turns into such a crash.
+// After a crash, the memory of the process can be in any state. So the target, which defines the
+// `_exit` that ParserGuard calls, adds the hash of the input to the file FSDP_FUZZ_SKIP and ends
+// with exit code 76. scripts/fuzz then starts the target again, and the target skips the inputs of
+// that file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,21 +24,37 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Pass/PassManager.h"
-#include <csetjmp>
+#include "llvm/Support/xxhash.h"
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
 #include <sanitizer/allocator_interface.h>
+#include <set>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 using namespace mlir;
 
-static sigjmp_buf afterCrash;
 static volatile bool isParsing = false;
+static uint64_t currentHash = 0;
+static constexpr int crashedParser = 76;
 
+/// Returns the name of the file of hashes of inputs that are skipped, or null.
+static const char *skipFile() { return std::getenv("FSDP_FUZZ_SKIP"); }
+
+static std::set<uint64_t> &skippedInputs() {
+  static std::set<uint64_t> hashes;
+  return hashes;
+}
+
+/// Called by ParserGuard's handler of signals.
 extern "C" void _exit(int status) {
-  if (isParsing)
-    siglongjmp(afterCrash, 1);
+  if (isParsing) {
+    status = crashedParser;
+    int file = skipFile() ? open(skipFile(), O_WRONLY | O_CREAT | O_APPEND, 0644) : -1;
+    [[maybe_unused]] ssize_t written = write(file, &currentHash, sizeof currentHash);
+  }
   for (;;)
     syscall(SYS_exit_group, status);
 }
@@ -50,31 +68,14 @@ static void limitAllocation(const volatile void *, size_t size) {
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   __sanitizer_install_malloc_and_free_hooks(limitAllocation, [](const volatile void *) {});
+  if (FILE *file = skipFile() ? std::fopen(skipFile(), "re") : nullptr) {
+    uint64_t hash = 0;
+    while (std::fread(&hash, sizeof hash, 1, file) == 1)
+      skippedInputs().insert(hash);
+    std::fclose(file);
+  }
   return 0;
 }
-
-namespace {
-/// The handlers of signals, and their stack, that ParserGuard replaces.
-class Handlers {
-public:
-  Handlers() {
-    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGPROF})
-      sigaction(number, nullptr, &actions[number]);
-    sigaltstack(nullptr, &stack);
-  }
-  void restore() {
-    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGPROF})
-      sigaction(number, &actions[number], nullptr);
-    sigaltstack(&stack, nullptr);
-    itimerval none{};
-    setitimer(ITIMER_PROF, &none, nullptr);
-  }
-
-private:
-  struct sigaction actions[NSIG];
-  stack_t stack;
-};
-} // namespace
 
 namespace {
 /// A context and the passes of Import. Making them takes longer than a run.
@@ -104,22 +105,12 @@ struct Importer {
 };
 } // namespace
 
-/// Parses as fsdp-compile does, with low limits. Returns null if the input is refused. Sets
-/// `isCrash` if the parser crashes.
-static OwningOpRef<ModuleOp> parse(const uint8_t *data, size_t size, MLIRContext &context,
-                                   bool &isCrash) {
+/// Parses as fsdp-compile does, with low limits. Returns null if the input is refused.
+static OwningOpRef<ModuleOp> parse(llvm::StringRef text, MLIRContext &context) {
   fsdp::ParseLimits limits;
   limits.nesting = 32;
   limits.ops = 2000;
   limits.seconds = 3;
-  StringRef text(reinterpret_cast<const char *>(data), size);
-  static Handlers handlers;
-  if (sigsetjmp(afterCrash, /*savemask=*/1)) {
-    isParsing = false;
-    handlers.restore();
-    isCrash = true;
-    return nullptr;
-  }
   isParsing = true;
   OwningOpRef<ModuleOp> module =
       fsdp::parseModel(llvm::MemoryBuffer::getMemBufferCopy(text, "fuzz.mlir"), &context, limits);
@@ -128,6 +119,10 @@ static OwningOpRef<ModuleOp> parse(const uint8_t *data, size_t size, MLIRContext
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  llvm::StringRef text(reinterpret_cast<const char *>(data), size);
+  currentHash = llvm::xxh3_64bits(text);
+  if (skippedInputs().count(currentHash))
+    return 0;
   constexpr unsigned mostRuns = 500; // the context keeps every attribute
   static Importer *importer = nullptr;
   if (importer && importer->runs == mostRuns) {
@@ -137,11 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!importer)
     importer = new Importer;
   ++importer->runs;
-  bool isCrash = false;
-  OwningOpRef<ModuleOp> module = parse(data, size, importer->context, isCrash);
+  OwningOpRef<ModuleOp> module = parse(text, importer->context);
   if (module)
     (void)importer->passes.run(*module);
-  if (isCrash) // it leaves the context in any state, so it is not used again, nor deleted
-    importer = nullptr;
   return 0;
 }

@@ -19,8 +19,8 @@
 //    result no command of the block reads ends as early as possible.
 // 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Do not
 //    extend it either if more transfers would then be in flight than the options allow. While a
-//    kernel runs, the only data that is read from the rank's file is data of the next kernel, and
-//    the only data that is written to the file is data of the previous kernel. Make the starts of
+//    kernel runs, only data of the next kernel may be read from the rank's file, and only data of
+//    the previous kernel may be written to it. Make the starts of
 //    collectives adjacent if they may become one launch (ScheduleBuckets.cpp).
 // 4. Within a slot, the starts of transfers whose sources are ready precede the waits. A transfer
 //    that needs the result of another transfer starts after the wait for this result.

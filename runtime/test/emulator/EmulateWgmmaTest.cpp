@@ -98,9 +98,9 @@ static std::string productText(const ProductCase &c, uint64_t a, uint64_t b) {
   return text + ";\n";
 }
 
-/// Returns a program that computes a product. %rd0 is the address of the result (D of 128 threads),
-/// %rd1 is the address of the initial bytes of shared memory, and %rd2 is the address of the
-/// registers of A.
+/// Returns a program that computes a product. %rd0 is the address of the result (D of 128 threads).
+/// %rd1 is the address of the initial bytes of shared memory. %rd2 is the address of the registers
+/// of A.
 static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const Parts &parts) {
   unsigned count = c.columns / (c.sumsAreHalf ? 4 : 2);
   std::string text = ".reg .b32 %d<128>, %a<4>; .reg .b64 %at; mov.u32 %r0, %tid.x; shl.b32 %r1, "

@@ -15,8 +15,9 @@
 //                       {"key": "4f1c…", "phases": .., "shared": .., "worker": ..} │ newline │
 //                       ELF object
 //
-//  1. Read the file. A file counts as missing if its hash is wrong, if it has another key, if it is
-//     a symbolic link, or if a user other than this user and root owns it or can write it.
+//  1. Read the file. A file counts as missing if its hash is wrong or if it has another key. The
+//     same holds for a symbolic link, and for a file that a user other than this user and root owns
+//     or can write.
 //  2. If the file is missing, compile the kernel, write a temporary file and rename it. If two
 //     compilers write the file at the same time, both write the same bytes.
 //  3. At the end, LLVM's pruning deletes files that were not used for a week, then the least

@@ -14,11 +14,11 @@
 //               +----+----+
 //
 // Chooses the cheapest tile of a table that fits the chip, and the cheapest number of parts of k.
-// The cost of a tile is the sum of three terms: the time of its multiply-adds or of its loads,
-// whichever is longer; a fraction of the shorter of these times; and the time before and after the
-// loop. The cost of a launch is the cost of a tile times the number of rounds that the
-// multiprocessors need for all tiles. If the kernel has the attribute `fsdp.gemm_tile` ("128x64"),
-// the attribute selects the tile instead.
+// The cost of a tile has three terms. The first is the time of its multiply-adds or of its loads,
+// whichever is longer; the second is a fraction of the shorter of these times. The third is the
+// time before and after the loop. The cost of a launch is the cost of a tile times the number of
+// rounds that the multiprocessors need for all tiles. If the kernel has the attribute
+// `fsdp.gemm_tile` ("128x64"), the attribute selects the tile instead.
 //
 // A thread needs registers for its sums, for the factors of mma (twice as many if f32 factors are
 // split), two for each copy, and 48 for addresses and bounds.

@@ -24,7 +24,7 @@
 // of rhs. Each block copies half of the tile of rhs to both blocks, after the consumers of both
 // blocks have released the stage.
 //
-// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): a row
+// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). A row
 // holds 64 values of k of a row (or column) of the result, or 64 rows (or columns) for one k.
 //
 //===----------------------------------------------------------------------===//

@@ -59,9 +59,9 @@ public:
   /// Returns the value that the region yields.
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
-  /// Returns the values that are stored in a buffer of the tile: if `dependence` is Row, those that
-  /// depend on the row but not on the column, and otherwise those that depend on the column but not
-  /// on the row.
+  /// Returns the values that are stored in a buffer of the tile. If `dependence` is Row, these
+  /// values depend on the row but not on the column; otherwise they depend on the column but not on
+  /// the row.
   ArrayRef<Value> staged(Dependence dependence) const {
     return dependence == Dependence::Row ? rows : columns;
   }
