@@ -4,7 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses text or bytecode as fsdp-compile does, and runs the passes of Import on what is accepted.
+// Parses text as fsdp-compile does, and runs the passes of Import on what is accepted. Bytecode is
+// skipped: MLIR's reader, which is not instrumented, writes outside its memory on damaged bytecode,
+// and AddressSanitizer then stops the process at a later, unrelated place.
 //
 // A crash of MLIR's parser is no finding: fsdp-compile reports it and ends (ParserGuard). Neither
 // is an allocation of more than 1 GiB by the parser, which ParserGuard turns into such a crash.
@@ -120,6 +122,8 @@ static OwningOpRef<ModuleOp> parse(llvm::StringRef text, MLIRContext &context) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   llvm::StringRef text(reinterpret_cast<const char *>(data), size);
+  if (text.starts_with("ML\xefR"))
+    return -1;
   currentHash = llvm::xxh3_64bits(text);
   if (skippedInputs().count(currentHash))
     return 0;
