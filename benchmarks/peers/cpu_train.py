@@ -216,11 +216,13 @@ def describe(python):
 def page(results, versions, processor, rounds):
     tokens = lambda r, ranks: ranks * LENGTH / min(r)
     lines = ["# Training on a CPU, beside PyTorch and JAX", "",
-             "This page is for readers who compare CPU training. It times whole training steps of GPT-2 124M",
-             "with clipping and AdamW, on one sequence of 1024 tokens per rank. `benchmarks/peers/cpu_train.py` wrote it.", "",
+             "This page compares the speed of training on a CPU. The table has times of whole training steps of",
+             "GPT-2 124M with clipping and AdamW, on one sequence of 1024 tokens per rank.",
+             "`benchmarks/peers/cpu_train.py` wrote this page.", "",
              f"- Date: {datetime.date.today()}", *textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
-             f"- Versions: {versions}", f"- Programs took turns in {rounds} rounds of {STEPS} steps; the best step counts.",
-             "- Spread is the worst divided by the best time of a step.", "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
+             f"- Versions: {versions}", *textwrap.wrap(
+                 f"- The programs took turns in {rounds} rounds of {STEPS} steps; the fastest step counts. Spread is the time of the "
+                 "slowest step divided by the time of the fastest step.", 100, subsequent_indent="  "), "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
     for (name, ranks, threads, dtype), (seconds, size) in results.items():
         own = results.get(("fsdp-mlir", ranks, threads, dtype))
         ratio = f"{min(seconds) / min(own[0]):.2f}" if own else "-"
