@@ -11,8 +11,10 @@ include "fsdp/IR/FSDPDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-def FSDP_ReductionKind : I32EnumAttr<"ReductionKind", "how the contributions of the ranks are
-combined", [ I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"avg", 1> ]> {
+def FSDP_ReductionKind : I32EnumAttr<"ReductionKind", "how the contributions of the ranks are combined", [
+    I32EnumAttrCase<"sum", 0>,
+    I32EnumAttrCase<"avg", 1>
+  ]> {
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
@@ -25,33 +27,40 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
 // The enums that occur in programs have the same integer values as the enums in
 // runtime/schema/artifact.fbs.
 def FSDP_Category : FSDP_PlanEnum<"Category", "what a buffer contains", [
-I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
-I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
-I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>,
-I32EnumAttrCase<"snapshot", 9> ]>; def FSDP_CategoryAttr : EnumAttr<FSDP_Dialect, FSDP_Category,
-"category">;
+    I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
+    I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
+    I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>,
+    I32EnumAttrCase<"snapshot", 9>
+  ]>;
+def FSDP_CategoryAttr : EnumAttr<FSDP_Dialect, FSDP_Category, "category">;
 
 def FSDP_StateRole : FSDP_PlanEnum<"StateRole", "which role a state has in its unit", [
-I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"first_moment", 1>,
-I32EnumAttrCase<"second_moment", 2>, I32EnumAttrCase<"momentum", 3>, I32EnumAttrCase<"master", 4>
-]>; def FSDP_StateRoleAttr : EnumAttr<FSDP_Dialect, FSDP_StateRole, "role">;
+    I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"first_moment", 1>, I32EnumAttrCase<"second_moment", 2>,
+    I32EnumAttrCase<"momentum", 3>, I32EnumAttrCase<"master", 4>
+  ]>;
+def FSDP_StateRoleAttr : EnumAttr<FSDP_Dialect, FSDP_StateRole, "role">;
 
 def FSDP_CollectiveKind : FSDP_PlanEnum<"CollectiveKind", "which transfer a collective performs", [
-I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>,
-I32EnumAttrCase<"all_reduce", 2>, I32EnumAttrCase<"broadcast", 3> ]>; def FSDP_CollectiveKindAttr :
-EnumAttr<FSDP_Dialect, FSDP_CollectiveKind, "collective_kind">;
+    I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>,
+    I32EnumAttrCase<"broadcast", 3>
+  ]>;
+def FSDP_CollectiveKindAttr : EnumAttr<FSDP_Dialect, FSDP_CollectiveKind, "collective_kind">;
 
 def FSDP_RandomKind : FSDP_PlanEnum<"RandomKind", "which distribution the random numbers have", [
-I32EnumAttrCase<"uniform", 0>, I32EnumAttrCase<"bernoulli", 1> ]>; def FSDP_RandomKindAttr :
-EnumAttr<FSDP_Dialect, FSDP_RandomKind, "random_kind">;
+    I32EnumAttrCase<"uniform", 0>, I32EnumAttrCase<"bernoulli", 1>
+  ]>;
+def FSDP_RandomKindAttr : EnumAttr<FSDP_Dialect, FSDP_RandomKind, "random_kind">;
 
-def FSDP_Epilogue : FSDP_PlanEnum<"Epilogue", "which function a library product applies to each
-element of its result", [ I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"relu", 1>,
-I32EnumAttrCase<"gelu_tanh", 2> ]>; def FSDP_EpilogueAttr : EnumAttr<FSDP_Dialect, FSDP_Epilogue,
-"epilogue">;
+def FSDP_Epilogue : FSDP_PlanEnum<"Epilogue", "which function a library product applies to each element of its result", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"relu", 1>, I32EnumAttrCase<"gelu_tanh", 2>
+  ]>;
+def FSDP_EpilogueAttr : EnumAttr<FSDP_Dialect, FSDP_Epilogue, "epilogue">;
 
 def FSDP_InitKind : I32EnumAttr<"InitKind", "which distribution the initial values have", [
-I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"normal", 1>, I32EnumAttrCase<"uniform", 2> ]> {
+    I32EnumAttrCase<"constant", 0>,
+    I32EnumAttrCase<"normal", 1>,
+    I32EnumAttrCase<"uniform", 2>
+  ]> {
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }

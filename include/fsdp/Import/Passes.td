@@ -76,8 +76,7 @@ def RefuseUnwrittenPass : ImportPass<"fsdp-refuse-unwritten", "::mlir::func::Fun
 def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
   let summary = "Select the function to train and number its arguments and constants";
   let description = [{
-    - Requires: the module is as an importer wrote it, before any other pass of Import changes
-      values.
+    - Requires: the module is as an importer wrote it, and no earlier pass has changed the module.
     - Ensures: the module has one public function. Each argument, and each tensor constant that is
       not a splat, carries its index in the file as `fsdp.position`. Options refer to arguments and
       constants by this index. Unused `ml_program.global` ops, and attributes of unknown dialects on
