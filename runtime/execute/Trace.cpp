@@ -35,8 +35,8 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Counts the commands for which `counts` returns true and which one run executes. A command in a
-/// loop counts once per iteration.
+/// Returns how many commands for which `counts` returns true are executed in one run of the
+/// program. A command in a loop is counted once per iteration.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;

@@ -138,8 +138,9 @@ bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, 
   return false;
 }
 
-/// Records a mask if `table` is an element of a constant table of 0 and numbers of at most `masked`
-/// / factor. The operand `rest` of the addition `outer` then replaces the addition.
+/// Records a mask if `table` is an element of a constant table whose elements are 0 (key visible)
+/// or at most `masked` / `factor` (key masked). The operand `rest` of the addition `outer` then
+/// replaces the addition.
 bool ScoreFunctions::addTable(const Point &table, double factor, const Point &outer,
                               unsigned rest) {
   MaskTable kind = table.isTensor() ? classifyTable(table.value, factor) : MaskTable::None;

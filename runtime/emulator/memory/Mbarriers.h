@@ -40,7 +40,8 @@ public:
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }
-  /// Lets lanes of the warp acquire the releases that were added to the last phase that has ended.
+  /// Lets lanes of the warp see all memory accesses that threads have released with their arrivals
+  /// in the last phase that has ended.
   void acquire(LaneMask lanes);
   uint64_t state() const { return barrier->bits(); }
   /// Returns the address of the mbarrier in shared::cluster.

@@ -52,7 +52,7 @@ private:
     // Bounds of the parts of the inner loop: 0, the positions at which it is split, and `inner`.
     SmallVector<int64_t> borders;
   };
-  /// What is learnt about code by emitting it on trial.
+  /// Properties of a piece of code, which are found by emitting the code once and erasing it.
   struct Trial {
     int64_t gathers;
     SmallVector<int64_t> splits;

@@ -120,7 +120,9 @@ protected:
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
     return {b.shiftBytes(b.sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
-  /// Selects the block of keys that the block of threads `block` processes in turn `turn` (0 or 1).
+  /// A block of threads processes up to two blocks of keys, one after the other. Selects the first
+  /// (`turn` is 0) or second (`turn` is 1) of these blocks of keys. `block` is the index of the
+  /// block of threads.
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
   /// carried values. Their initial values are `first`. If `unrolls` is true, the body is emitted
