@@ -206,7 +206,7 @@ TEST_F(SaveCrash, FindsEveryMissingFlush) {
 }
 
 // Moves the flush of a file of the second save to a place after the rename of the second save and
-// the removal of the first save, so that a power failure can lose both saves. A flush between the
+// the removal of the first save. A power failure can then lose both saves. A flush between the
 // rename and the removal would lose no save, because a run would still find the first save.
 TEST_F(SaveCrash, FindsAnEarlyRename) {
   Recording recording = record("--keep=1");
