@@ -159,8 +159,9 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
 def VerifyPrecisionPass : Pass<"fsdp-verify-precision", "::mlir::ModuleOp"> {
   let summary = "Check that no product of a narrowed model has f32 operands by mistake";
   let description = [{
-    If an f32 operand of a product or of attention was rounded to a narrow type and extended to f32
-    again, the op takes as long as an op on f32, but is only as precise as an op on the narrow type.
+    An f32 operand of a product or of attention may have been rounded to a narrow type and extended
+    to f32 again. The op then takes as long as an op on f32, but is only as precise as an op on the
+    narrow type.
 
     - Requires: nothing. Modules without `fsdp.kept_wide` are not checked, because a model that
       was exported in bf16 may intend such operands.
