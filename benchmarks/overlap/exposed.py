@@ -10,7 +10,7 @@
  3. Measure steps with that bandwidth, first without a schedule and then with one. The step with the shortest waits is reported, because other
     processes can only lengthen waits. Repeat all of the above until a try hides 80 % of the waits, and report the best try.
 
-Also prints a lower bound of the waits. It holds for all schedules that keep the order of the compute commands and run each collective between the
+Also prints a lower bound of the time that commands wait for collectives. The bound holds for all schedules that keep the order of the compute commands and run each collective between the
 definition of its operands and the first use of its result (lib/Analysis/Timeline.cpp).
 """
 import argparse

@@ -140,8 +140,8 @@ void StructuredAdjoint::shareTies(const ResultForm &form) {
       });
 }
 
-/// Adds to the cotangent of the init of a reduction. For a sum, adds ȳ. For a maximum or minimum,
-/// adds ȳ where the init equals the result, and 0 elsewhere.
+/// Updates the cotangent of the init of a reduction. For a sum, adds ȳ to this cotangent. For a
+/// maximum or minimum, adds ȳ where the init equals the result, and 0 elsewhere.
 void StructuredAdjoint::differentiateInit(const ResultForm &form) {
   Value init = op.getDpsInits()[form.index], y = results[form.index];
   if (form.kind == ResultForm::Map || !cotangents.isActive(init))

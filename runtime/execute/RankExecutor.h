@@ -99,7 +99,8 @@ public:
 private:
   /// A copy on a channel after its start and before its wait.
   struct AsyncCopy {
-    /// Source and target in memory. One of them is null if it is at `offset` in the file.
+    /// Addresses of the source and of the target. The pointer is null for the side of the copy that
+    /// is in the rank's file, at `offset`.
     const std::byte *from = nullptr;
     std::byte *to = nullptr;
     uint64_t bytes = 0, offset = 0;

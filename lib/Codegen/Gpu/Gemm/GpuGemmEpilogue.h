@@ -44,8 +44,8 @@ public:
   void finish(ArrayRef<Strip> strips, SumsOf sums);
   /// Returns the elements of the result for the sums of a strip. There must be a single result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
-  /// If k is split, stores the sums of the strips in scratch, as those of part `split`. Otherwise
-  /// calls finish().
+  /// If k is split into parts, stores the sums of the strips in scratch, at the place of the part
+  /// with the index `split`. Otherwise calls finish().
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
   /// Returns the sums of a strip over all parts of k, which are added in order.
   SmallVector<Value> collect(const Strip &strip);
