@@ -62,6 +62,10 @@ struct Cluster {
   std::string file, name; ///< `file` is empty if the cluster was not read from a file.
   /// Multiply-adds of f32, multiply-adds of bf16 and f16, and bytes of device memory.
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
+  /// The chip, such as "sm_90a", and its clocks per second while tensor cores are busy. Without a
+  /// chip, times of kernels follow from the rates alone.
+  std::string chip;
+  double clocksPerSecond = 0;
   /// Launch latency of a kernel, and of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
   /// Bandwidth of copies to and from host memory; 0: they cost as much as device copies.
@@ -74,10 +78,6 @@ struct Cluster {
 
   /// Returns the number of ranks that the links join.
   uint64_t ranks() const { return links.back().ranks; }
-  /// Returns the seconds of a kernel of `kind`: launch latency, plus the longer of the time for its
-  /// multiply-adds and the time for its bytes.
-  double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
-                       uint64_t bytes) const;
 };
 
 /// Reads a cluster file. Unknown members and values out of range are errors. Returns nothing and

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares rings and shared links with closed forms, and bandwidths with a published curve. Checks
-// that invalid files are refused, and that the duration of every step is within bounds.
+// Compares the duration of rings and of transfers that share links with formulas, and bandwidths
+// with a published curve. Checks that invalid files are refused, and that every step takes at least
+// and at most a computed time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-/// Returns a cluster with plain rates.
+/// Returns a cluster whose devices have rates of 1e9 per second.
 static Cluster plainCluster(std::vector<ClusterLink> links) {
   Cluster cluster;
   cluster.file = "plain.json";
@@ -55,8 +56,8 @@ TEST(Transfer, RingsOfOneLevel) {
   EXPECT_EQ(planTransfer(cluster, Kind::all_gather, 8e8, {1, 1}).aloneSeconds(), 0);
 }
 
-// 16 ranks on nodes of 8 make 14 steps within nodes and one step between nodes, since the last step
-// of the ring is not needed. They share 8 uplinks.
+// A ring of 16 ranks on nodes of 8 has 15 steps: 14 within nodes and one between nodes. The 8 ranks
+// of a node have one uplink each.
 TEST(Transfer, RingsOfTwoLevels) {
   Cluster cluster = plainCluster({link("in", 8, 1e-6, 4e9), link("out", 64, 1e-4, 1e8)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 16e8, {16, 1}).aloneSeconds(),
@@ -88,7 +89,7 @@ TEST(Links, OneChannelIsAQueueTwoShare) {
   EXPECT_NEAR(queue.finish(second), 4, 1e-9);
   EXPECT_NEAR(queue.flight(first).end, 2, 1e-9);
   EXPECT_NEAR(queue.flight(second).begin, 2, 1e-9);
-  // The shorter collective has half of the links, so that it takes twice as long as alone.
+  // The shorter collective has half of the bandwidth, so it takes twice as long as alone.
   Links shared(1);
   first = shared.start(work(200, 0.01), 1, 0, 0);
   second = shared.start(work(100, 0.01), 2, 0, 0);
@@ -134,7 +135,7 @@ TEST(Links, AChannelIsHeldWhateverTheLevel) {
   EXPECT_NEAR(links.flight(next).begin, 1, 1e-9);
 }
 
-// The slow level leaves the other level idle for two thirds of the time.
+// Level 0 is idle for two thirds of the time while `both` waits for level 1.
 TEST(Links, LevelsWorkAtTheSameTime) {
   Links links(2);
   size_t both = links.start({"", 0, 10, {0.1, 0.3}, 0}, 1, 0, 0),
@@ -145,8 +146,8 @@ TEST(Links, LevelsWorkAtTheSameTime) {
 
 //===- A published curve --------------------------------------------------===//
 
-// The test uses the bus bandwidth of an all-reduce over 8 x H200 by payload, in GB/s (10^9), with
-// NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08), network/README.md,
+// The published numbers are bus bandwidths in GB/s (10^9) of all-reduces over 8 x H200, measured
+// with NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08), network/README.md,
 // "all_reduce_bench.py". Each payload is timed alone, after a barrier. The cluster file's constants
 // are NCCL's own (2.30.7: src/graph/tuning.cc, src/graph/search.cc, src/enqueue.cc). The time that
 // torch needs to issue a collective is taken from the smallest payload; no other payload is used
@@ -189,7 +190,8 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The same source has rings of other collectives at 16 GiB, and 1000 all-reduces of 4 MB in a row.
+// The same source has bandwidths of other collectives with 16 GiB, which use rings, and of 1000
+// all-reduces of 4 MB in a row.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   double bytes = std::ldexp(1, 34);
@@ -276,6 +278,14 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{"\"launch_seconds\": 0",
                  "\"launch_seconds\": 0, \"kinds\": {\"row\": {\"speed\": 1}}",
                  "kind \"row\": unknown member \"speed\""},
+        Misspelt{"\"launch_seconds\": 0", "\"launch_seconds\": 0, \"chip\": \"sm_90a\"",
+                 "\"device\": expected both \"chip\" and \"clocks_per_second\", or neither"},
+        Misspelt{"\"launch_seconds\": 0",
+                 "\"launch_seconds\": 0, \"chip\": 90, \"clocks_per_second\": 1e9",
+                 "\"chip\": expected a name such as \"sm_90a\", found the number 90"},
+        Misspelt{"\"launch_seconds\": 0",
+                 "\"launch_seconds\": 0, \"chip\": \"sm_90a\", \"clocks_per_second\": 0",
+                 "\"clocks_per_second\": expected a number from 1 to 1e24, found the number 0"},
         Misspelt{
             "\"ranks\": 4", "\"ranks\": 1",
             "link \"a\": \"ranks\": expected a whole number of at least 2, found the number 1"},
@@ -301,7 +311,7 @@ TEST(ClusterFile, PlainOneIsRead) {
 
 //===- Steps --------------------------------------------------------------===//
 
-/// Returns the toy artifact without code, which may have any number of ranks.
+/// Returns a toy artifact without code, which may be for any number of ranks.
 static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
   auto file = pack(toyManifest(options), {});
   return Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
@@ -337,8 +347,8 @@ TEST(Simulation, NeedsRanksThatAreAlike) {
       "");
 }
 
-// On all clusters, a step takes at least the time of its compute, at least the time of its
-// communication, and at most the sum of both.
+// On random clusters, a step takes at least as long as its compute and as its communication, and at
+// most as long as both together.
 TEST(Simulation, StaysBetweenItsBounds) {
   std::mt19937 random(1);
   auto draw = [&](double low, double high) {
@@ -370,7 +380,7 @@ TEST(Simulation, StaysBetweenItsBounds) {
   }
 }
 
-// Slices of the compute lane follow one another without gaps, as in the trace of a session.
+// The events of the compute lane follow one another without gaps, as in the trace of a session.
 TEST(Simulation, EventsCoverTheStep) {
   auto artifact = toy({1, 2});
   Simulation step = simulate(*artifact, plainCluster({link("a", 2, 1e-5, 1e6)}));
@@ -402,6 +412,96 @@ TEST(Simulation, CountsWhatKernelsMove) {
   EXPECT_GT(twice - once, 99);
   EXPECT_GT(once, bindings);
   EXPECT_GT(bindings, 0);
+}
+
+//===- Times of kernels ---------------------------------------------------===//
+
+using fsdpcommon::Bound;
+
+TEST(KernelTime, FollowsFromRates) {
+  Cluster cluster = plainCluster({link("a", 2, 0, 1e9)});
+  cluster.launchSeconds = 1;
+  cluster.narrowMultiplyAdds = 4e9;
+  cluster.kinds["row"] = {0, 2e9};
+  auto time = [&](const char *kind, double wide, double narrow, double bytes) {
+    return fsdpcommon::timeByRates(cluster, kind, static_cast<uint64_t>(wide),
+                                   static_cast<uint64_t>(narrow), static_cast<uint64_t>(bytes));
+  };
+  EXPECT_DOUBLE_EQ(time("map", 1e9, 8e9, 2e9).seconds, 1 + 1 + 2);
+  EXPECT_EQ(time("map", 1e9, 8e9, 2e9).bound, Bound::tensor);
+  EXPECT_DOUBLE_EQ(time("row", 0, 0, 6e9).seconds, 1 + 3);
+  EXPECT_EQ(time("row", 0, 0, 6e9).bound, Bound::memory);
+  EXPECT_EQ(time("row", 0, 0, 1e9).bound, Bound::launch);
+}
+
+TEST(KernelTime, IsBoundByTheLargestPartOfItsClocks) {
+  Cluster cluster = plainCluster({link("a", 2, 0, 1e9)});
+  cluster.clocksPerSecond = 10;
+  cluster.launchSeconds = 0.5;
+  fsdpcommon::LaunchClocks launch;
+  launch.clocks = 100;
+  launch.tensor = 60;
+  launch.issue = 50;
+  auto bound = [&] { return fsdpcommon::timeByClocks(cluster, launch).bound; };
+  EXPECT_DOUBLE_EQ(fsdpcommon::timeByClocks(cluster, launch).seconds, 10.5);
+  EXPECT_DOUBLE_EQ(fsdpcommon::timeByClocks(cluster, launch).tensorSeconds, 6);
+  EXPECT_EQ(bound(), Bound::tensor);
+  for (auto [unit, expected] : {std::pair(&fsdpcommon::LaunchClocks::issue, Bound::issue),
+                                std::pair(&fsdpcommon::LaunchClocks::special, Bound::special),
+                                std::pair(&fsdpcommon::LaunchClocks::shared, Bound::shared),
+                                std::pair(&fsdpcommon::LaunchClocks::cache, Bound::cache)}) {
+    launch.*unit = 70;
+    EXPECT_EQ(bound(), expected);
+    launch.*unit = 0;
+  }
+  launch.tensor = 30;
+  launch.balance = 0.6; // idle for 40 clocks, busy for 30, and 30 clocks of latency
+  EXPECT_EQ(bound(), Bound::idle);
+  launch.balance = 0.8;
+  EXPECT_EQ(bound(), Bound::latency);
+  launch.bytes = 11e9;
+  EXPECT_EQ(bound(), Bound::memory);
+  EXPECT_DOUBLE_EQ(fsdpcommon::timeByClocks(cluster, launch).seconds, 11.5);
+  launch = {};
+  EXPECT_EQ(bound(), Bound::launch);
+  EXPECT_DOUBLE_EQ(fsdpcommon::timeByClocks(cluster, launch).seconds, 0.5);
+}
+
+// The clocks of an artifact count only on its chip, and only if every launch has them.
+TEST(Simulation, TakesTheClocksOfItsChip) {
+  auto simulated = [](const char *chip, bool all) {
+    Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e9)});
+    cluster.chip = chip;
+    cluster.clocksPerSecond = *chip ? 1e3 : 0;
+    auto manifest = toyManifest({});
+    makeGpu(manifest);
+    for (auto &kernel : manifest.kernels)
+      for (auto &phase : kernel->phases) {
+        phase->cost = std::make_unique<fb::CostT>();
+        phase->cost->clocks = 2e3;
+        phase->cost->tensor = 1.5e3;
+      }
+    if (!all)
+      manifest.kernels.back()->phases.back()->cost.reset();
+    auto file = pack(manifest, {});
+    return simulate(*Artifact::fromMemory(file.data(), file.size(), "toy.fsdp"), cluster);
+  };
+  Simulation step = simulated("sm_80", true);
+  EXPECT_EQ(step.model, KernelModel::clocks);
+  ASSERT_FALSE(step.kernels.empty());
+  double sum = 0;
+  for (const SimulatedKernel &kernel : step.kernels) {
+    EXPECT_DOUBLE_EQ(kernel.seconds, 2.0 * static_cast<double>(kernel.launches));
+    EXPECT_DOUBLE_EQ(kernel.tensor, 1.5 * static_cast<double>(kernel.launches));
+    EXPECT_EQ(kernel.bound, Bound::tensor);
+    EXPECT_GE(kernel.launches, kernel.runs);
+    sum += kernel.seconds;
+  }
+  EXPECT_NEAR(step.bounds[static_cast<size_t>(Bound::tensor)], sum, 1e-9 * sum);
+  EXPECT_GE(step.compute, sum);
+  EXPECT_EQ(simulated("sm_90a", true).model, KernelModel::rates);
+  EXPECT_EQ(simulated("sm_80", false).model, KernelModel::rates);
+  EXPECT_EQ(simulated("", true).model, KernelModel::rates);
 }
 
 TEST(Simulation, ReadsProgramsWithoutCode) {

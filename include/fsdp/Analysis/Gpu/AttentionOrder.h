@@ -31,20 +31,20 @@ struct BlockVisits {
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 //===----------------------------------------------------------------------===//
-// Forward pass, by blocks of threads that run through the launch
+// Tiles of queries
 //===----------------------------------------------------------------------===//
 
 /// Schedules a launch of the forward kernel. `cycles[i]` is the duration of a tile of row block i.
 BlockScheduler scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles, int64_t slots);
 
-/// Returns the order with the earliest end. Its sections have at most `mostTogether` heads, in
-/// whole groups of `group` heads that share keys. If all tiles take equal time, a section is one
-/// group.
+/// Returns the order that ends first, of those whose sections have at most `mostTogether` heads.
+/// Sections consist of whole groups of `group` heads that share keys. If all tiles are equal,
+/// sections have one group. With a block of threads for each tile, there are no pairs.
 QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_t mostTogether,
-                            ArrayRef<double> cycles);
+                            ArrayRef<double> cycles, int64_t slots);
 
 //===----------------------------------------------------------------------===//
-// Backward pass, by blocks of keys that add to the gradients of queries
+// Blocks of keys, which may add to the gradients of queries
 //===----------------------------------------------------------------------===//
 
 /// Work of the blocks of keys of one kv head.

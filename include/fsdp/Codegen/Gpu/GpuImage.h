@@ -51,7 +51,8 @@ struct GpuLaunch {
   std::vector<GpuTensorMap> maps = {};
   int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
   int64_t copyThreads = 0;                ///< threads per block that only copy data
-  std::optional<GpuProduct> product = {}; ///< product that a library computes instead of an entry
+  std::optional<GpuProduct> product = {}; ///< product that a library computes; no entry then
+  GpuCost cost = {};                      ///< by the model of the plan
 };
 
 /// Launch description of one kernel. The launches run one after another.
@@ -71,6 +72,10 @@ struct EntryReport {
       loopMma = 0;              ///< number of these instructions that multiply matrices
   /// Cycles for which the `loopMma` instructions occupy the tensor core of one scheduler.
   int64_t loopTensorCycles = 0;
+  /// In one turn of the main loop: exponentials; those that are issued while a product of a
+  /// warpgroup is in flight; all instructions that are issued while none is; barriers of threads.
+  int64_t loopExponentials = 0, loopOverlapped = 0, loopIdle = 0, loopBarriers = 0;
+  int64_t loopFences = 0; ///< fences of all memory of the GPU, in all loops
 };
 
 /// How far kernels for a GPU are compiled, and which texts the image keeps.
@@ -115,6 +120,8 @@ std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
 /// Prints kernels and their launches as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);
+/// Prints a table of the costs by the model of the plan, one line per launch.
+void printCosts(const GpuImage &image, llvm::raw_ostream &os);
 /// Prints a table of the reports of ptxas, one line per launch.
 void printStatistics(const GpuImage &image, llvm::raw_ostream &os);
 
