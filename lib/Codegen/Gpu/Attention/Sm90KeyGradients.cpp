@@ -202,7 +202,11 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
     SmallVector<Value> dp =
         b.multiply({}, rowsOfGroup(places.values, valueDim), along(dout, valueDim), cols, element);
     Gradients some;
-    if (scores.arePlain() && columns.empty()) {
+    // With both kinds of blocks, large heads and shared keys, P and dP at once do not fit the
+    // registers beside the sums.
+    bool fits = !scores.isEverMasked() || !scores.isEverFree() || shape.group == 1 ||
+                dim + valueDim <= 2 * Sm90Builder::panelCols;
+    if (scores.arePlain() && columns.empty() && fits) {
       some = plainGradientsOf(s, dp, block, first, stage);
     } else {
       size_t count = s.size();
