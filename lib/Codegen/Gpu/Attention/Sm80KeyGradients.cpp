@@ -263,6 +263,6 @@ void KeyGradients::emit() {
 }
 
 void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
-                                 bool wantsK, bool wantsV) {
-  KeyGradients(b, problem, config, wantsK, wantsV).emit();
+                                 const KeyOrder &order, bool wantsK, bool wantsV) {
+  KeyGradients(b, problem, config, order, wantsK, wantsV).emit();
 }

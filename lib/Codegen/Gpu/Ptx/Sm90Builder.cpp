@@ -209,8 +209,8 @@ void Sm90Builder::copyBoxToCluster(Value target, Value map, ValueRange coordinat
 void Sm90Builder::arriveIn(Value barrier, Value number) {
   Value there = NVVM::MapaOp::create(*this, loc, clusterPointer(getContext()), barrier, number);
   // With .release.cluster, ptxas would fence all memory of the GPU before each arrival.
-  Value address = LLVM::PtrToIntOp::create(*this, loc, getI32Type(), there);
-  assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}", address, {});
+  Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), there);
+  assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "l,~{memory}", address, {});
 }
 
 //===----------------------------------------------------------------------===//
