@@ -73,7 +73,9 @@ struct CommandLine {
                             cl::cat(category)};
   cl::opt<double> errorFactor{
       "error-factor",
-      cl::desc("Largest error as a multiple of the oracle's error in the kernel's own types"),
+      cl::desc(
+          "Largest error as a multiple of the oracle's in the kernel's types (narrow attention "
+          "gradients: 2)"),
       cl::cat(category)};
   cl::opt<double> floor{"floor", cl::init(1),
                         cl::desc("Errors are relative to the larger of the value and this fraction "

@@ -59,9 +59,10 @@ public:
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
         dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
         keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
-    // Hides that the address is constant, as in Sm90Consumer.cpp.
-    Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
-    barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
+    // Hides that the address is constant, as in Sm90Consumer.cpp. All addresses follow from the
+    // hidden one: a second base would take one register more than there are in some kernels.
+    Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), base));
+    base = LLVM::IntToPtrOp::create(b, b.loc, base.getType(), place);
   }
   void emit();
 
@@ -115,15 +116,15 @@ void KeyConsumer::release(Value barrier) {
 
 /// Describes the rows of this warpgroup in K or V.
 SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
-  Value first = b.shiftBytes(b.sharedAt(place),
-                             b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
+  Value first =
+      b.shiftBytes(sharedAt(place), b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
   return b.factorAlong(first, config.blockKeys(), k);
 }
 
 /// Returns a function that loads lse or δ, at `place` in shared memory, of a query by its column.
 auto KeyConsumer::norms(int64_t place, int64_t firstQuery, const Stage &stage) {
-  Value own = b.shiftBytes(b.sharedAt(place), b.add(b.mul(stage.index, places.normsBytes),
-                                                    b.mul(b.colOfLane(), Places::normBytes)));
+  Value own = b.shiftBytes(sharedAt(place), b.add(b.mul(stage.index, places.normsBytes),
+                                                  b.mul(b.colOfLane(), Places::normBytes)));
   return [this, own, firstQuery](int64_t at) -> Value {
     return LLVM::LoadOp::create(b, b.loc, b.getF32Type(),
                                 b.shiftBytes(own, (firstQuery + at) * Places::normBytes));
@@ -202,11 +203,7 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
     SmallVector<Value> dp =
         b.multiply({}, rowsOfGroup(places.values, valueDim), along(dout, valueDim), cols, element);
     Gradients some;
-    // With both kinds of blocks, large heads and shared keys, P and dP at once do not fit the
-    // registers beside the sums.
-    bool fits = !scores.isEverMasked() || !scores.isEverFree() || shape.group == 1 ||
-                dim + valueDim <= 2 * Sm90Builder::panelCols;
-    if (scores.arePlain() && columns.empty() && fits) {
+    if (scores.arePlain() && columns.empty()) {
       some = plainGradientsOf(s, dp, block, first, stage);
     } else {
       size_t count = s.size();
@@ -239,8 +236,7 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
 /// the next barrier.
 void KeyConsumer::shareGradients(ArrayRef<Value> ds, const Stage &stage) {
   Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
-  Value first =
-      b.shiftBytes(b.sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes));
+  Value first = b.shiftBytes(sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes));
   first = b.shiftBytes(first, b.mul(rowsOfWarp, Sm90Builder::panelBytes));
   storeWords(b, Layout::mmaSums(16, config.blockQueries), ds, {first, config.blockKeys()});
   b.fenceAsync();
@@ -252,8 +248,8 @@ SmallVector<Value> KeyConsumer::multiplyQueries(const Stage &stage) {
   int64_t keys = config.blockKeys();
   Value ownPanel = b.mul(group, keys * Sm90Builder::panelBytes),
         gradients =
-            b.shiftBytes(b.sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes)),
-        k = b.sharedAt(places.keys);
+            b.shiftBytes(sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes)),
+        k = sharedAt(places.keys);
   SharedFactor lhs = b.factorAcross(
       querySums.byColumns ? gradients : b.shiftBytes(gradients, ownPanel), keys, keys);
   SharedFactor rhs =
@@ -265,7 +261,7 @@ SmallVector<Value> KeyConsumer::multiplyQueries(const Stage &stage) {
 /// warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
-  Value place = b.shiftBytes(b.sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
+  Value place = b.shiftBytes(sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
   place = b.shiftBytes(place, b.mul(b.threadOfGroup(), 16));
   for (size_t i = 0; i < dq.size(); i += 4)
     storeRow(

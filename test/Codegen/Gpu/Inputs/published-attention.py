@@ -1,11 +1,11 @@
 """Compares the predicted rates of attention kernels with published rates of other kernels on the same chip.
 
-usage: published-attention.py CLOCKS CLUSTER.json LEAST MOST
+usage: published-attention.py CLOCKS CLUSTER.json LEAST
 
 CLOCKS is the output of --emit=clocks for the kernels of attention-grid.py balance, forward and backward; CLUSTER.json gives the clock rate.
 Prints a table in TFLOP/s. A pass has 4 (forward) or 10 (backward) floating-point operations for each dimension, query and key, and half as many
-under a causal mask; its launches run one after the other. Fails unless each ratio, predicted / published, is from LEAST to MOST, and unless each
-prediction is at most the peak at this clock. No constant of the model is fitted to these rates.
+under a causal mask; its launches run one after the other. No constant of the model is fitted to the published rates. The model lets units overlap
+perfectly, so it gives a bound of the rate: fails if a prediction is below LEAST times a published rate, or above the peak at this clock.
 """
 import collections
 import json
@@ -21,7 +21,7 @@ CUDNN = {2048: (633, 484, 504, 370), 4096: (671, 591, 560, 474), 8192: (691, 644
 FLASH3 = {64: {2048: 460, 4096: 476, 8192: 496, 16384: 497}, 128: {2048: 625, 4096: 638, 8192: 646, 16384: 648}}
 FLASH3_CAUSAL = {128: {2048: 521, 4096: 579, 8192: 602, 16384: 616}}
 
-clocks, cluster, least, most = sys.argv[1], json.load(open(sys.argv[2])), float(sys.argv[3]), float(sys.argv[4])
+clocks, cluster, least = sys.argv[1], json.load(open(sys.argv[2])), float(sys.argv[3])
 rate = cluster["device"]["clocks_per_second"]
 seconds = collections.Counter()
 for line in open(clocks):
@@ -51,7 +51,7 @@ for kernel, time in seconds.items():
             published.append(("FlashAttention-3", table[dim][length]))
     for name, value in published or [("", 0)]:
         ratio = predicted / value if value else 0
-        failed |= bool(value) and not least <= ratio <= most
+        failed |= bool(value) and ratio < least
         compared += bool(value)
         print(f"{kernel:42} {predicted:11.0f} {value or '':>11} {f'{ratio:.2f}' if value else '':>8}  {name}")
 sys.exit(bool(failed) or not compared)
