@@ -22,9 +22,10 @@
 // product for O. A step takes as long as the busiest unit, or as S of one warpgroup and then its
 // exponentials or its product for O, whichever is longer. Backward with wgmma: the product for dP
 // runs while P is computed, if there is neither score_mod nor weight_mod. Tensor cores are idle
-// while dS is computed, because all warpgroups meet at a barrier before the other products. With
-// mma.sync, other warps of the
-// scheduler overlap with those of a warp, which multiplies and computes in turn.
+// while dS is computed, because all warpgroups meet at a barrier before the other products.
+//
+// With mma.sync a warp multiplies and computes in turn, and other warps of its scheduler overlap
+// with it.
 //
 //===----------------------------------------------------------------------===//
 
