@@ -1,4 +1,4 @@
-"""Functions shared by the Python benchmarks: run commands, read metrics and traces of steps."""
+"""Functions shared by the Python benchmarks: they run commands, and read the metrics and the trace of training steps."""
 import json
 import os
 import shutil
@@ -17,7 +17,7 @@ def run(*words, cores=0):
 
 
 def explain(model, *options):
-    """Returns the plan of a model (docs/reference/explain.md), or None if it does not fit into the memory limit."""
+    """Returns the plan of a model (docs/reference/explain.md), or None if no plan is within the memory limit."""
     words = ["fsdp-compile", model, "--explain=json", *options]
     out = subprocess.run(words, capture_output=True, text=True)
     if out.returncode == 1:
@@ -28,12 +28,12 @@ def explain(model, *options):
 
 
 def run_steps(artifact, steps, *options, cores=0, member="step_ms"):
-    """Returns one metric of each step but the first: step_ms, or cpu_ms, the CPU time of all ranks together."""
+    """Trains `steps` + 1 steps. Returns the metric `member` of each step but the first: step_ms, or cpu_ms (CPU time, summed over the ranks)."""
     run("fsdp-run", artifact, "--overfit", f"--steps={steps + 1}", "--val-batches=0", "--metrics=steps.jsonl", *options, cores=cores)
     return [json.loads(line)[member] for line in open("steps.jsonl")][1:]
 
 
 def trace_steps(artifact, steps, *options, cores=0, member="step_ms"):
-    """Runs with a trace. Returns the result of run_steps, and the slices of these steps, whose pid is the rank."""
+    """Runs steps with a trace. Returns the result of run_steps, and the complete events of the trace. The member "pid" of an event is its rank."""
     times = run_steps(artifact, steps, "--trace=trace.json", f"--trace-steps={steps}", *options, cores=cores, member=member)
     return times, [event for event in json.load(open("trace.json"))["traceEvents"] if event["ph"] == "X"]

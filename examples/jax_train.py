@@ -1,8 +1,8 @@
-"""Trains a small transformer written in JAX on two ranks, and hands the weights back as a tree.
+"""Trains a small transformer written in JAX on two ranks, and restores its tree of parameters.
 
     python examples/jax_train.py [--steps N] [--text FILE]
 
-Needs fsdp-mlir[jax]. It takes about half a minute on two cores.
+Needs fsdp-mlir[jax]. This program takes about half a minute on two cores.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def main():
                 print(f"step {number:4}  loss {metrics.loss:.3f}")
         trained = run.state_dict()
 
-    # Restores the tree of parameters: the names are the paths of its leaves.
+    # Restores the tree of parameters. The name of a trained value is the path of its leaf.
     paths, tree = jax.tree_util.tree_flatten_with_path(params)
     names = [".".join(key.key for key in path) for path, _ in paths]
     params = jax.tree_util.tree_unflatten(tree, [jnp.asarray(trained[name]) for name in names])

@@ -1,9 +1,9 @@
-"""Trains a Llama of transformers on two ranks, hands the weights back, and lets it write.
+"""Trains a Llama of transformers on two ranks, loads the result into the module, generates text.
 
     python examples/torch_finetune.py [--steps N] [--text FILE]
 
-Needs fsdp-mlir[hf]. It takes about a minute on two cores. The model is a byte-level Llama from a
-configuration; with `AutoModelForCausalLM.from_pretrained` it would start from a checkpoint instead.
+Needs fsdp-mlir[hf]. This program takes about a minute on two cores. The model is a byte-level Llama
+with random weights. `AutoModelForCausalLM.from_pretrained` would load a checkpoint instead.
 """
 
 import argparse
@@ -19,7 +19,7 @@ RANKS, BATCH, SEQUENCE = 2, 4, 64
 
 
 class Windows(torch.utils.data.Dataset):
-    """Windows of a text. A sample is a window's bytes, and the byte after each of them."""
+    """Windows of a text. A sample is the bytes of a window, and the byte that follows each byte."""
 
     def __init__(self, path):
         self.bytes = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()), dtype=torch.uint8)
@@ -48,7 +48,7 @@ def main():
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256, use_cache=False)
     module = transformers.LlamaForCausalLM(config)
 
-    # The batch of one rank, for its shapes and types.
+    # The batch of one rank. Only its shapes and types are used.
     example = torch.zeros((BATCH, SEQUENCE), dtype=torch.long)
     model = fm.export_torch(module, (example, example), loss=loss_fn)
     step = fm.compile(model, mesh=f"shard={RANKS}",

@@ -1,12 +1,12 @@
-"""Examples of passes for docs/reference/passes.md, taken from lit tests and run.
+"""Makes the examples of passes in docs/reference/passes.md from lit tests, by running fsdp-opt.
 
-A test marks the IR of an example with comment lines:
+Comment lines in a test mark the IR of an example:
 
   // DOC-BEFORE-BEGIN fsdp-fold-copies
   func.func @f(...) ...
   // DOC-BEFORE-END
 
-Several such blocks of one pass and one file form one example. Between BEGIN and END, or next to them:
+All blocks of a file with one pass form one example. These lines may be between BEGIN and END, or next to them:
 
   // DOC-ARGS: --fsdp-x=tile=64     arguments of fsdp-opt; default: those of the file's first RUN line
                                     that names the pass, and else --PASS
@@ -14,10 +14,9 @@ Several such blocks of one pass and one file form one example. Between BEGIN and
   // DOC-AFTER: TEXT                print only top-level ops whose text contains TEXT
   // DOC-LINES: N                   print at most N lines of the "after" (default 45)
 
-"before" is the marked text without comments. "after" is the output of fsdp-opt, with attributes and
-maps in place of aliases and with long lines broken. The text that fsdp-opt prints on standard error
-follows, without the source lines of diagnostics. The first line of a test NAME-example.mlir is the
-caption. A pass without an example is an error.
+The "before" of the example is the marked text without comments. The "after" is the output of fsdp-opt, in which aliases are replaced by their attributes
+and maps, and long lines are broken. After it come the diagnostics of fsdp-opt without quoted source lines. The first line of a test NAME-example.mlir is
+the caption. A pass without an example is an error.
 """
 import concurrent.futures
 import os
@@ -35,7 +34,7 @@ WIDTH = 100
 BREAKS = [re.compile(pattern) for pattern in (
     r" (?=ins\(|outs\(|iterator_types|affine_map|attributes \{|%\w+: |#fsdp|placement)",
     r" (?=->|: |tensor<|\{fsdp)", r" (?<=, )")]
-CONTINUED = re.compile(r"\s+(?:ins\(|outs\(|iterator_types|affine_map|attributes|->|: |#fsdp)")  # of the line before
+CONTINUED = re.compile(r"\s+(?:ins\(|outs\(|iterator_types|affine_map|attributes|->|: |#fsdp)")  # continues a line
 COMMON = ["--mlir-print-local-scope", "--mlir-print-op-on-diagnostic=false", "--mlir-elide-elementsattrs-if-larger=8",
           "--allow-unregistered-dialect"]
 
@@ -46,7 +45,7 @@ class Example:
 
 
 def read_examples(root):
-    """Returns {pass: Example} of all marked tests. Exits if two files mark one pass."""
+    """Returns {pass: Example} for all marked tests. Exits with an error if two files have examples of one pass."""
     found = {}
     for path in sorted((root / "test").rglob("*.mlir")):
         text = path.read_text()
@@ -74,7 +73,7 @@ def read_examples(root):
 
 
 def get_arguments(example, name):
-    """Returns arguments of fsdp-opt: DOC-ARGS, or those of the test's first RUN line that names the pass."""
+    """Returns the arguments of fsdp-opt: those of DOC-ARGS, or of the test's first RUN line with the pass, or --PASS."""
     if "ARGS" in example.settings:
         return shlex.split(example.settings["ARGS"])
     for line in example.path.read_text().splitlines():
@@ -89,7 +88,7 @@ def get_arguments(example, name):
 
 
 def get_caption(example):
-    """Returns the first comment of a test NAME-example.mlir, which says what the example shows, or an empty text."""
+    """Returns the first comment of a test NAME-example.mlir, which is the caption of the example, or an empty text."""
     if not example.path.name.endswith("-example.mlir"):
         return ""
     return example.path.read_text().splitlines()[0].removeprefix("// ") + "\n"
@@ -106,7 +105,7 @@ def run(tool, arguments, text):
 
 
 def strip_module(text):
-    """Returns the text without `module {` and `}`, unless the module has attributes."""
+    """Returns IR without the lines `module {` and `}`, unless the module has attributes."""
     lines = text.strip("\n").splitlines()
     if lines and lines[0] == "module {" and lines[-1] == "}":
         lines = [line.removeprefix("  ") for line in lines[1:-1]]
@@ -114,7 +113,7 @@ def strip_module(text):
 
 
 def keep_ops(lines, text):
-    """Returns only the top-level ops that contain the text."""
+    """Returns only those top-level ops of the IR whose lines contain `text`."""
     ops, kept = [], []
     for line in lines:
         if not ops or not line.startswith((" ", "}")):
@@ -127,7 +126,7 @@ def keep_ops(lines, text):
 
 
 def break_line(line):
-    """Breaks a line of IR of more than 100 characters before operands, maps, arguments or types."""
+    """Breaks a line of IR that has more than 100 characters, before operands, maps, arguments or types."""
     indent = len(line) - len(line.lstrip()) + (0 if CONTINUED.match(line) else 4)
     broken = []
     while len(line) > WIDTH:
@@ -181,7 +180,7 @@ def format_example(root, tool, name, example):
 
 
 def add_examples(root, page):
-    """Returns the page of passes with an example after each pass's description. Exits if an example is missing."""
+    """Inserts an example after the description of each pass on a page. Exits with an error if an example is missing."""
     tool = root / "build/bin/fsdp-opt"
     examples = read_examples(root)
     names = re.findall(r"^### `-(\S+)`$", page, re.M)

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Compares attention kernels with the peak, the unfused pipeline and PyTorch in one run.
+"""Compares the CPU's fused attention kernels with the processor's peak rate, with the unfused pipeline and with PyTorch, in one run.
 
     benchmarks/cpu_attention/compare.py [--venv=build/torch-venv] [--rounds=5] [--out=FILE]
 
-12 heads of 64, 4096 tokens. Builds build/bin/cpu_attention, installs torch with pip in a virtual
-environment (--venv, created if missing, about 6 GB with pip's default wheel), and alternates
-between cpu_attention and torch in each round. A time is the least of all rounds, in CPU time of the
-busiest thread, which other jobs of the machine affect least. Without pip or torch the columns of
-PyTorch are empty, and a message says so.
+The problem has 12 heads of dimension 64 and 4096 tokens. Builds build/bin/cpu_attention, installs torch with pip in a virtual environment (--venv,
+created if missing, about 6 GB with pip's default wheel), and alternates between cpu_attention and torch in each round. A reported time is the minimum
+over all rounds of the busiest thread's CPU time, because other jobs of the machine affect this time least. If torch cannot be installed or imported,
+PyTorch's columns of the table are empty, and a message says so.
 """
 import argparse
 import importlib.util
@@ -25,7 +24,7 @@ PEAKS = {"f32": "f32 multiply-adds", "bf16": "bf16 dot products"}
 
 
 def enter_venv(folder):
-    """Restarts this script in the environment with torch. Returns only if it cannot create the environment."""
+    """Restarts this script in the environment with torch. Returns only if the environment cannot be created or lacks torch."""
     python = folder / "bin" / "python"
     if not python.exists():
         print(f"creating {folder}: pip install torch numpy", file=sys.stderr)
@@ -34,7 +33,7 @@ def enter_venv(folder):
             return print(f"torch cannot be installed in {folder}: columns of PyTorch are empty", file=sys.stderr)
     if subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode:
         return print(f"torch cannot be imported in {folder}: columns of PyTorch are empty", file=sys.stderr)
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads use no CPU time
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads of OpenMP use no CPU time
     os.execv(python, [str(python), str(HERE), *sys.argv[1:], "--inside"])
 
 
@@ -47,7 +46,8 @@ def busy_seconds():
 
 
 def time_busiest(body):
-    """Returns the CPU seconds of the busiest thread, like cpu_attention --cpu-time, and the result. Sleeps, because /proc is updated when a thread leaves its CPU."""
+    """Runs `body`. Returns the CPU seconds of the busiest thread, like cpu_attention --cpu-time, and the result of `body`. Sleeps before and after,
+    because Linux updates the times in /proc when a thread leaves its CPU."""
     time.sleep(0.002)
     before = busy_seconds()
     result = body()
@@ -56,7 +56,7 @@ def time_busiest(body):
 
 
 class Torch:
-    """PyTorch's causal scaled_dot_product_attention and its gradients."""
+    """Computes causal scaled_dot_product_attention and its gradients in PyTorch."""
 
     def __init__(self):
         import torch
@@ -96,7 +96,7 @@ def least(rows, key, field="seconds"):
 
 
 def report(rows, torch, arguments, write):
-    """Writes the tables as Markdown."""
+    """Writes the measured results as Markdown tables."""
     spread = lambda times: f"{sorted(times)[len(times) // 2] / min(times):.2f}"
     write("| direction | type | threads | peak, GFLOP/s | ms | of peak | median / least | PyTorch ms | median / least | PyTorch / ours |")
     write("|---|---|---|---|---|---|---|---|---|---|")

@@ -11,11 +11,11 @@
 //   fused     one kernel per direction
 //   unfused   --fuse-attention=false: all scores in memory
 //
-// FLOPs count unmasked scores: 4 · B · H · Sq · Sk · D in the forward, half of it if causal; 2.5
-// times as many in the backward. Prints the milliseconds of the best run, its rate, and its share
-// of the peak: the best peak of a thread in the same round, times the threads. Option
-// --cpu-time measures CPU time of the busiest thread, kernel by kernel. Option --json prints an
-// object per line, for compare.py.
+// The forward has 4 · batches · heads · queries · keys · head dimension FLOPs, or half of that with
+// a causal mask. The backward has 2.5 times as many. Prints the milliseconds of the best run, its
+// FLOP rate, and that rate divided by the peak rate of all threads. Option --cpu-time adds up the
+// CPU time of the busiest thread in each kernel. Option --json prints one object per line, for
+// compare.py.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,12 +90,12 @@ static std::string print(const Problem &p) {
 }
 
 namespace {
-/// A function of kernel calls, with memory for each of its values.
+/// A compiled function whose ops are kernel calls, with memory for each of its values.
 class Program {
 public:
   static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target,
                                           const Problem &problem, bool fuse);
-  /// Runs all kernels and returns the seconds.
+  /// Runs all kernels in order and returns the seconds.
   double run(Workers &workers);
   double compileSeconds = 0;
   int64_t bytes = 0; ///< bytes of intermediate values and scratch
@@ -125,7 +125,7 @@ static void fillValues(void *memory, RankedTensorType type) {
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     state = state * 1664525 + 1013904223;
     float value =
-        // Tensors of rank 3 are log-sum-exps. Values near 8 are usual for long rows.
+        // Tensors of rank 3 are log-sum-exps, which are usually near 8 for long rows.
         float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0);
     uint32_t bits;
     memcpy(&bits, &value, 4);
@@ -136,7 +136,7 @@ static void fillValues(void *memory, RankedTensorType type) {
   }
 }
 
-/// Returns the memory of a value. A view shares the memory of its source.
+/// Returns the address of a value's memory. A view has the memory of its source.
 void *Program::valueOf(Value value) {
   void *&place = values[value];
   if (place)
@@ -237,7 +237,7 @@ double Program::run(Workers &workers) {
 
 namespace {
 struct Result {
-  double peak = 0, best = 1e30, bestUnfused = 1e30; ///< peak: GFLOP/s per thread; others: seconds
+  double peak = 0, best = 1e30, bestUnfused = 1e30; ///< GFLOP/s per thread, and seconds
 };
 struct Options {
   int rounds = 3;
@@ -263,7 +263,7 @@ static void printRow(const Problem &problem, int threads, const Result &result,
   printf("%ld | %.0f |\n", long(fused.bytes >> 20), fused.compileSeconds * 1e3);
 }
 
-/// Prints one object per line; `peak` is the peak of all threads together.
+/// Prints a result as a JSON object on one line. Its member `peak` is the sum over all threads.
 static void printJson(const Problem &problem, int threads, const Result &result,
                       const Program *unfused) {
   llvm::json::Object row{{"direction", problem.backward ? "backward" : "forward"},

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs cpu_collectives and cpu_collectives_open_mpi three times in turn, and prints the best results as a Markdown table.
+# Runs cpu_collectives and cpu_collectives_open_mpi alternately, three times each, and prints the best results as a Markdown table.
 #   benchmarks/cpu_collectives/compare.sh [BUILD]
 set -euo pipefail
 bin=${1:-build}/bin

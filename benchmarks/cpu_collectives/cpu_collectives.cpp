@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measures all-gather and reduce-scatter (f32) between two ranks of this machine. Prints the best
-// round of each kind and size, in GB/s of the full buffer.
+// Measures all-gather and reduce-scatter of f32 between two ranks on this machine. Prints the rate
+// of the best round for each collective and size: GB of the full buffer per second.
 //
 //   cpu_collectives                  the shm backend, two processes: 1 to 256 MiB
 //   cpu_collectives local KIB...     the local backend, two threads: these sizes
 //
-// open_mpi.c measures MPI's own collectives; compare.sh prints both side by side.
-// benchmarks/simulator derives rates of links from the local backend.
+// open_mpi.c measures MPI's own collectives; compare.sh prints the results of both programs.
+// benchmarks/simulator derives the rates of its links from the rates of the local backend.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ static double bestSeconds(Communicator &communicator, uint32_t collective, uint3
   const std::byte *source = arena.at(gathers ? rank * bytes / 2 : 0);
   std::byte *target = arena.at(gathers ? 0 : 256 * mebibyte);
   double best = 1e9;
-  // The number of rounds depends on the size alone, so that it is equal on both ranks.
+  // The number of rounds depends on the buffer size alone, so both ranks run equally many.
   uint64_t rounds = std::max<uint64_t>(
       5, static_cast<uint64_t>(secondsPerCase * 4e9 / static_cast<double>(bytes)));
   for (uint64_t round = 0; round < std::min<uint64_t>(rounds, 400); ++round) {
@@ -111,8 +111,8 @@ static void measureLocal() {
     thread.join();
 }
 
-/// Sets `sizes` from arguments in KiB. Returns false if an argument is not a number or exceeds the
-/// arenas.
+/// Sets `sizes` from arguments, which are numbers of KiB. Returns false if an argument is not a
+/// number or is larger than an arena.
 static bool readSizes(char **arguments, int count) {
   sizes.clear();
   for (int i = 0; i < count; ++i) {

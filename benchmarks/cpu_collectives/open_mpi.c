@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun -n 2 cpu_collectives_open_mpi: measures MPI_Allgather and MPI_Reduce_scatter_block, with
-// the output of cpu_collectives.cpp.
+// `mpirun -n 2 cpu_collectives_open_mpi` measures MPI_Allgather and MPI_Reduce_scatter_block, and
+// prints rows in the format of cpu_collectives.cpp.
 //
 //===----------------------------------------------------------------------===*/
 

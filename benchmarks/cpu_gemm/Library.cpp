@@ -11,7 +11,7 @@
 #include <dlfcn.h>
 #include <dnnl.hpp>
 
-/// Sets the number of OpenMP threads, which oneDNN uses.
+/// Sets the number of OpenMP threads. oneDNN computes on these threads.
 static void setThreads(int threads) {
   static void *library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL);
   if (auto set = reinterpret_cast<void (*)(int)>(library ? dlsym(library, "omp_set_num_threads")

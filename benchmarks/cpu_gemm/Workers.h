@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <thread>
 
-/// Returns the CPU seconds of this thread.
+/// Returns the CPU seconds that this thread has used.
 inline double threadSeconds() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -79,7 +79,7 @@ private:
   std::vector<std::thread> threads;
 };
 
-/// Returns the peak of the fastest thread while all threads run.
+/// Measures the peak on all threads at once, and returns the GFLOP/s of the fastest thread.
 inline double measurePeaks(Workers &workers, bool bf16) {
   std::vector<double> rates(workers.count());
   workers.run([&](int worker) { rates[worker] = measurePeak(bf16); });

@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles contractions with the compiler's passes, loads the image, and times in each
-// round:
+// Compiles matrix products with the compiler's passes, loads the image, and times in each round:
 //
 //   peak     multiply-adds on 16 independent registers
 //   fsdp     kernel of fsdp-mlir, including packing
 //   oneDNN   matmul on the same plain arrays, if oneDNN was found at build time
 //
-// The three products of a linear layer with M tokens, K inputs and N outputs:
+// The products are those of a linear layer with M tokens, K inputs and N outputs:
 //
 //   NT  Y[M, N]  = X[M, K] · W[N, K]ᵀ      NN  Y[M, N] = X[M, K] · W[K, N]
 //   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
 //
-// Prints best and median of all runs in GFLOP/s, and the best as a share of the peak: the best peak
-// of a thread, times the threads. The peak is measured before and after the runs of each round, on
-// as many threads as the runs, because clock rates vary. All arrays are in huge pages. --cpu-time
-// measures CPU time of the busiest thread, for shared machines; oneDNN then uses one thread only.
+// Prints the best and the median GFLOP/s of all runs, and the best as a share of the peak. The peak
+// is that of the fastest thread, times the number of threads. Because clock rates vary, the peak is
+// measured before and after each round, on the threads of the round. All arrays are in huge pages.
+// For shared machines, --cpu-time measures the CPU time of the busiest thread. oneDNN is then
+// measured with one thread only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// C[m, n] = Σ a(m, k) · b(k, n). Both inputs have one type; the result is f32.
+/// A matrix product C[m, n] = Σ a(m, k) · b(k, n). Both inputs are bf16 or both are f32. C is f32.
 struct Product {
   std::string form; // NT, NN, TN
   bool bf16;
@@ -80,7 +80,7 @@ func.func private @gemm(%%a: %s, %%b: %s, %%c: %s {fsdp.out = 0}) -> %s attribut
 }
 
 namespace {
-/// A compiled kernel with its scratch.
+/// A compiled kernel of this project, with its scratch memory.
 class OwnKernel {
 public:
   static std::unique_ptr<OwnKernel> compile(MLIRContext &context, const CpuTarget &target,
@@ -113,7 +113,7 @@ public:
       free(memory);
     free(shared);
   }
-  /// Runs all phases and returns the seconds.
+  /// Runs all phases of the kernel and returns the seconds.
   double run(Workers &workers, void *a, void *b, void *c) {
     void *bindings[] = {a, b, c, shared};
     double start = seconds(), busiest = 0;
@@ -152,7 +152,7 @@ struct Timing {
 };
 } // namespace
 
-/// Returns an array of values in [-1, 1), in bf16 or f32.
+/// Returns an array of `count` values in [-1, 1), as bf16 or f32.
 static void *makeInput(int64_t count, bool bf16) {
   auto *memory = static_cast<char *>(allocate(count * (bf16 ? 2 : 4)));
   uint32_t state = 1;
@@ -247,7 +247,7 @@ int main(int argc, char **argv) {
   printf("| type | form | m x k x n | threads | peak | fsdp | of peak | oneDNN | of peak | compile "
          "ms | scratch KiB |\n");
   printf("|---|---|---|---|---|---|---|---|---|---|---|\n");
-  // Each entry is the number of tokens, inputs and outputs.
+  // Each entry has the numbers of tokens, inputs and outputs.
   std::vector<std::array<int64_t, 3>> layers = {
       {1024, 768, 768}, {1024, 768, 3072}, {1024, 3072, 768}};
   if (large)

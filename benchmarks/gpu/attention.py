@@ -1,8 +1,9 @@
-"""Attention problems: inputs, and results in float64 and in plain low precision. Needs numpy.
+"""Attention problems: their inputs, and their results computed in float64 and in the case's own type. Needs numpy.
 
-A case is a dict: dtype, b, h, hkv, s (queries), keys, d, dv, score (none, softcap, alibi), mask (none, causal, documents).
-Kernels have the operands and results of fsdp.attention. The forward computes O and LSE (natural logarithm, f32) from q, k, v and captured
-values. The backward computes the gradients of q, k, v and captured values.
+A case is a dict: dtype, b (batches), h (query heads), hkv (key/value heads), s (queries), keys, d and dv (columns of a head of q and k, and of v), score
+(none, softcap, alibi), mask (none, causal, documents). The kernels have the operands and results of the ops fsdp.attention and fsdp.attention_grad. The
+forward computes the output O and LSE (f32: the natural logarithm of the sum of exponentials of a query's scores) from q, k, v, and the slopes or document
+numbers. The backward computes the gradients of q, k, v and, for alibi, of the slopes.
 """
 import numpy as np
 
@@ -16,7 +17,7 @@ def to_f32(bits, dtype):
 
 
 def to_bits(values, dtype):
-    """Returns the bits of values rounded to nearest, ties to even."""
+    """Returns the bits of the values, rounded to the nearest value of the dtype, ties to even."""
     values = np.ascontiguousarray(values, dtype=np.float32)
     if dtype == "bf16":
         word = values.view(np.uint32)
@@ -30,7 +31,7 @@ def rounded(values, dtype):
 
 
 class Problem:
-    """The inputs of a case, as float32 values that the dtype represents exactly."""
+    """The inputs of a case, as float32 values that the case's dtype represents exactly."""
 
     def __init__(self, case, seed=1):
         self.case, c = case, case
@@ -47,7 +48,7 @@ class Problem:
         self.scale = np.float32(round(c["d"] ** -0.5, 6))
 
     def inputs(self):
-        """Returns the operands of the forward kernel in order, as bits."""
+        """Returns the operands of the forward kernel in order, as the bits of their types."""
         dtype = self.case["dtype"]
         captured = {"alibi": [self.slope]}.get(self.case["score"], [])
         captured = captured + ([self.docq, self.dock] if self.case["mask"] == "documents" else [])
@@ -57,8 +58,8 @@ class Problem:
         dtype = self.case["dtype"]
         return self.inputs() + [to_bits(o, dtype), lse.astype(np.float32), to_bits(self.do, dtype)]
 
-    # The functions below compute one head of one batch in the type `kind`. `low` rounds each
-    # result.
+    # Each function below with parameters `kind` and `low` computes one head of one batch in the NumPy type `kind`, and rounds each intermediate result
+    # with the function `low`.
 
     def keep(self, b):
         c = self.case
@@ -72,7 +73,7 @@ class Problem:
         return (np.arange(self.case["keys"])[None, :] - np.arange(self.case["s"])[:, None]).astype(kind)
 
     def scores(self, b, h, kind, low):
-        """Returns the scores after the score function, and its derivative."""
+        """Returns the scores after score function and mask, and the derivative of the score function."""
         q, k = self.q[b, h].astype(kind), self.k[b, h * self.case["hkv"] // self.case["h"]].astype(kind)
         s, slope = low(low(q @ k.T) * self.scale), 1.0
         if self.case["score"] == "softcap":
@@ -84,7 +85,7 @@ class Problem:
         return (s if keep is None else np.where(keep, s, -np.inf)), slope
 
     def forward(self, b, h, kind=np.float64, low=lambda x: x):
-        """Returns O, LSE and the weights."""
+        """Returns O, LSE and the softmax weights."""
         s, _ = self.scores(b, h, kind, low)
         top = s.max(1, keepdims=True)
         top = np.where(np.isfinite(top), top, 0)
@@ -96,7 +97,7 @@ class Problem:
         return low(weights @ self.v[b, h * self.case["hkv"] // self.case["h"]].astype(kind)), lse, weights
 
     def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x):
-        """Returns the contributions of head h to dq, dk, dv and dslope."""
+        """Returns what head h contributes to the gradients dq, dk, dv and dslope."""
         kv = h * self.case["hkv"] // self.case["h"]
         q, k, v, do = (x.astype(kind) for x in (self.q[b, h], self.k[b, kv], self.v[b, kv], self.do[b, h]))
         _, slope = self.scores(b, h, kind, low)
@@ -110,7 +111,8 @@ class Problem:
         return lambda x: rounded(x, self.case["dtype"])
 
     def flops(self, backward):
-        """Returns the FLOPs of products, counted like flash-attention: half for a causal mask; only kept pairs for documents."""
+        """Returns the FLOPs of the matrix products. As in flash-attention, a causal mask counts half of all pairs of query and key; the mask `documents`
+        counts the pairs that it keeps."""
         c = self.case
         pairs = c["s"] * c["keys"] * c["b"]
         if c["mask"] == "causal":
@@ -121,7 +123,7 @@ class Problem:
 
 
 def allowed(exact, low, dtype, factor):
-    """Returns the allowed error by the rule of flash-attention's tests: `factor` times the error of plain low precision, plus twice
-    the rounding error of adding and subtracting 0.3."""
+    """Returns the allowed error by the rule of flash-attention's tests: `factor` times the error of `low`, the result computed in the case's type, plus
+    twice the rounding error of adding 0.3 to `exact` and subtracting 0.3 again."""
     floor = 2 * np.abs(rounded(rounded(exact + 0.3, dtype) - np.float32(0.3), dtype) - exact).max()
     return factor * np.abs(low - exact).max() + floor

@@ -1,20 +1,20 @@
-"""Reads bundles of benchmarks/gpu/build. CASE/CHIP/ has kernels.json with the launches, PTX, and machine code if ptxas was available."""
+"""Reads bundles of benchmarks/gpu/build. A folder CASE/CHIP/ has kernels.json with the launches, kernels.ptx, and kernels.cubin if ptxas was available."""
 import ctypes
 import json
 import os
 import pathlib
 import re
 
-MEMBERS = {"groups": {"name": str}, "models": {"name": str, "ranks": list, "gemm": list, "steps": int}}  # required members of cases and of models
+MEMBERS = {"groups": {"name": str}, "models": {"name": str, "ranks": list, "gemm": list, "steps": int}}  # required members of each case and model, with their types
 ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8": 1, "i1": 1}
 
 
 class BundleError(Exception):
-    """A file of a bundle differs from the output of benchmarks/gpu/build."""
+    """A file of a bundle is missing or has another form than benchmarks/gpu/build writes."""
 
 
 def read_json(path, expected):
-    """Returns a JSON object with the members of `expected`, {name: type}. Throws BundleError if a member is missing."""
+    """Reads a JSON object that has the members of `expected`, {name: type}. Throws BundleError if a member is missing."""
     try:
         found = json.loads(pathlib.Path(path).read_text())
     except OSError as error:
@@ -43,7 +43,7 @@ def read_bundle(folder):
 
 
 def read_losses(path, steps):
-    """Reads the losses of the CPU, which has one loss per step."""
+    """Reads the losses of a training run on the CPU from a file, one loss per step."""
     losses = read_json(path, {"losses": list})["losses"]
     if len(losses) != steps:
         raise BundleError(f"{path}: expected {steps} losses, found {len(losses)}")
@@ -61,7 +61,7 @@ def check_program(path):
 
 
 def read_description(folder):
-    """Reads and checks kernels.json of a case for one chip."""
+    """Reads and checks the file kernels.json in the folder of one case and chip."""
     path = pathlib.Path(folder) / "kernels.json"
     description = read_json(path, {"chip": str, "kernels": list})
     for kernel in description["kernels"]:
@@ -72,7 +72,7 @@ def read_description(folder):
 
 
 class Kernel:
-    """A kernel in a context. prepare(addresses of the bindings) returns a function that launches it."""
+    """A kernel that is loaded in a CUDA context."""
 
     def __init__(self, driver, module, description):
         self.driver, self.description, self.name = driver, description, description["name"]
@@ -82,7 +82,8 @@ class Kernel:
         self.scratch = driver.allocate(description["scratchBytes"]) if description["scratchBytes"] else None
 
     def prepare(self, addresses):
-        """Returns a function that launches the kernel on these addresses. The function does nothing but call the driver."""
+        """Returns a function that launches the kernel on bindings at these addresses. The arguments are built here, so that the function only calls the
+        driver."""
         places = list(addresses) + ([self.scratch] if self.scratch is not None else [])
         ready = []
         for function, blocks, threads, shared, cluster, maps in self.launches:
@@ -103,7 +104,7 @@ class Kernel:
 
 
 class Bundle:
-    """The kernels of a case for one chip."""
+    """The loaded kernels of a case for one chip."""
 
     def __init__(self, driver, folder):
         folder = pathlib.Path(folder)
@@ -114,7 +115,7 @@ class Bundle:
         self.module, self.source = self.load(folder)
 
     def load(self, folder):
-        """Loads machine code if the device accepts it, and PTX otherwise. Returns the module and the name of its source."""
+        """Loads kernels.cubin, or kernels.ptx if the device does not accept that machine code. Returns the module, and "machine code" or "PTX"."""
         from driver import CudaError
         code = folder / "kernels.cubin"
         if code.exists():
@@ -138,7 +139,7 @@ class Bundle:
 
 
 def runs_on(chip, capability):
-    """Returns true if a device of a capability runs code for a chip: sm_80 (as PTX) on 8.0 and later, sm_90a only on 9.0."""
+    """Returns true if a device with a compute capability runs code for a chip: sm_80 (as PTX) on 8.0 and later, sm_90a only on 9.0."""
     number = int("".join(c for c in chip if c.isdigit()))
     own = capability[0] * 10 + capability[1]
     return own == number if chip.endswith("a") else own >= number

@@ -1,4 +1,4 @@
-"""The cases that are checked and timed. Their names are the names of the kernels in the bundle."""
+"""The cases that are checked and timed. A kernel in the bundle has the name of its case, after the prefix of its direction."""
 
 
 def case(dtype, b, h, hkv, s, keys, d, score="none", mask="none", dv=None):
@@ -13,7 +13,8 @@ def product(dtype, transposes, m, n, k, epilogue="none"):
 
 
 def tiny():
-    """Cases for an emulator: lengths that are not multiples of tiles, heads that share keys, each score function and mask."""
+    """Yields cases that are small enough for an emulator: lengths that are not multiples of tile sizes, query heads that share keys, each score function
+    and each mask."""
     yield product("bf16", "nt", 520, 2056, 72)
     yield product("f16", "tn", 264, 4104, 40, "bias")
     yield case("bf16", 1, 2, 1, 37, 53, 64)
@@ -35,12 +36,12 @@ def checked():
                     yield case(dtype, 2, 4, 2, 333, 520, d, score, mask)
         yield case(dtype, 1, 2, 2, 1024, 1024, 96, "none", "causal")
         yield case(dtype, 1, 2, 1, 200, 1, 64)
-        yield case(dtype, 1, 2, 1, 300, 100, 64, "none", "causal")  # rows without a key
+        yield case(dtype, 1, 2, 1, 300, 100, 64, "none", "causal")  # the first 200 queries have no key
 
 
 def timed():
-    """Attention: 16,384 tokens and 2,048 columns of heads, as in the papers; score functions at 8,192 tokens. Products: a cube with each
-    transposition, smaller cubes, and the products of a layer."""
+    """Yields the timed cases. Attention has 16,384 tokens, and 2,048 columns in all heads together, as in the papers on FlashAttention. Score functions
+    have sequences of 8,192 tokens. Products are m = n = k = 8192 with each transposition, smaller cubes, and the products of a layer."""
     for transposes in ("nn", "nt", "tn"):
         yield product("bf16", transposes, 8192, 8192, 8192)
     for size in ((4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (4096, 4096, 14336)):

@@ -1,15 +1,15 @@
-"""Checks kernels against float64: launches a kernel, and compares heads of its results."""
+"""Checks kernels against float64: launches a kernel, and compares heads or rows of its results."""
 import numpy as np
 
 from attention import Problem, allowed, to_bits, to_f32
 from bundle import ITEM_BYTES
 from products import Product
 
-GUARD = 256  # bytes after each result that must not change
+GUARD = 256  # bytes after each binding; those after a result must not change
 
 
 def place(driver, kernel, inputs):
-    """Allocates the bindings on the device: inputs, and results that are filled with NaN. A guard follows each result."""
+    """Allocates the bindings on the device: inputs, and results that are filled with NaN. GUARD bytes follow each binding."""
     addresses, results = [], []
     for number, binding in enumerate(kernel.bindings):
         size = ITEM_BYTES[binding["dtype"]] * int(np.prod(binding["shape"], dtype=np.int64))
@@ -27,7 +27,7 @@ def place(driver, kernel, inputs):
 
 
 def run(driver, kernel, inputs):
-    """Runs a kernel. Returns its results as float32, and a text for each guard that changed."""
+    """Runs a kernel. Returns the kernel's results as float32, and a text for each result after which bytes changed."""
     addresses, results = place(driver, kernel, inputs)
     kernel.prepare(addresses)()
     driver.synchronise()
@@ -44,7 +44,7 @@ def run(driver, kernel, inputs):
 
 
 def heads_of(case, all_heads):
-    """Returns the heads (b, h) to compare: all heads, or those of the last kv head, whose gradient is a sum over them."""
+    """Returns the (batch, head) pairs to compare: all pairs, or those of the query heads that share the last batch's last key/value head."""
     group = case["h"] // case["hkv"]
     every = [(b, h) for b in range(case["b"]) for h in range(case["h"])]
     return every if all_heads else every[-group:]
@@ -74,7 +74,7 @@ def check_forward(driver, bundle, case, all_heads):
 
 
 def check_backward(driver, bundle, case, all_heads):
-    """Checks gradients. The inputs O and LSE come from float64, for all heads, because the kernel reads all heads."""
+    """Checks a backward kernel. Its inputs O and LSE are computed in float64 for all heads, because the kernel reads all heads."""
     problem, verdicts = Problem(case), []
     o, lse = np.zeros(problem.do.shape, np.float32), np.zeros(problem.q.shape[:3], np.float32)
     chosen, weights = set(heads_of(case, all_heads)), {}

@@ -1,6 +1,7 @@
-"""Compiles the models of a bundle: artifacts OUT/models/CHIP/*.fsdp, and losses of the CPU in OUT/models/NAME.cpu.json.
+"""Compiles the models of a bundle: writes the artifacts OUT/models/CHIP/*.fsdp, and the losses of a training run on the CPU to OUT/models/NAME.cpu.json.
 
-A CPU artifact with the same model, seed and tokens computes the losses here. run_all compares the GPU's losses with them.
+An artifact for the CPU computes the losses on this machine. run_all trains the model on the GPU with the same seed and tokens, and compares its losses
+with them.
 """
 import json
 import pathlib
@@ -38,7 +39,7 @@ def losses_of(path):
 
 
 def processor():
-    """Returns the name of the processor, or its architecture."""
+    """Returns the name of the processor, or its architecture if the name is not known."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -58,7 +59,7 @@ def write_cpu_losses(folder, model, source, scratch, tokens):
 
 
 def compile_model(folder, model, chips, tokens):
-    """Compiles all variants of a model for all chips. Writes the CPU's losses if run_all compares the model's training with them."""
+    """Compiles all variants of a model for all chips. For models whose training run_all compares with the CPU, also writes the CPU's losses."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         for ranks in model["ranks"]:
@@ -75,7 +76,7 @@ def compile_model(folder, model, chips, tokens):
 
 
 def compile_models(out, wanted, chips, text):
-    """Compiles models, and copies the training text `text` and fsdp-run, which needs only libstdc++ and libc."""
+    """Compiles models. Copies the training text `text`, and fsdp-run, which needs no libraries but libstdc++ and libc."""
     folder = out / "models"
     for chip in chips:
         (folder / chip).mkdir(parents=True, exist_ok=True)

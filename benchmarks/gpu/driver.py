@@ -1,11 +1,10 @@
-"""The functions of CUDA's driver API that launch kernels, from any library that implements them: libcuda.so.1, or the emulator's
-libfsdp-emulated-cuda.so."""
+"""Calls the functions of CUDA's driver API that launch kernels. They come from libcuda.so.1, or from the emulator's libfsdp-emulated-cuda.so."""
 import ctypes
 
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 CAPABILITY = (75, 76)   # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 
-# A CUtensorMap has this size, and its alignment is 64 bytes.
+# Size of a CUtensorMap, whose alignment is 64 bytes.
 MAP_BYTES = 128
 MAP_TYPES = {"f16": 6, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16
 MAP_SWIZZLE_128, MAP_PROMOTE_256 = 3, 3  # CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B
@@ -15,7 +14,7 @@ CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 
 class LaunchAttribute(ctypes.Structure):
-    """CUlaunchAttribute: a number, and a union of 64 bytes."""
+    """CUlaunchAttribute: the number of the attribute, and a union of 64 bytes for its value."""
     _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16)]
 
 
@@ -47,7 +46,7 @@ class Driver:
         self.call("cuCtxSetCurrent", context)
 
     def close(self):
-        """Releases the context. The driver cannot be used afterwards."""
+        """Releases the context. This object cannot be used afterwards."""
         self.call("cuDevicePrimaryCtxRelease_v2", self.device)
 
     def call(self, name, *arguments):
@@ -63,7 +62,7 @@ class Driver:
         return text.value.decode()
 
     def capability(self):
-        """Returns the compute capability, such as (9, 0) for sm_90."""
+        """Returns the compute capability of the device, such as (9, 0) for sm_90."""
         return tuple(self.attribute(number) for number in CAPABILITY)
 
     def attribute(self, number):
@@ -110,7 +109,7 @@ class Driver:
         return function
 
     def tensor_map(self, address, dtype, sizes, strides, box):
-        """Returns a kernel argument that describes a tensor. Sizes and box are in elements, strides (from dimension 1 on) in bytes."""
+        """Returns a tensor map as a kernel argument. Sizes and box are in elements. Strides are in bytes, and begin with the stride of dimension 1."""
         room = ctypes.create_string_buffer(MAP_BYTES + 64)
         found = (ctypes.c_char * MAP_BYTES).from_buffer(room, -ctypes.addressof(room) % 64)
         rank = len(sizes)
@@ -121,7 +120,7 @@ class Driver:
         return found
 
     def launch(self, function, blocks, threads, shared, arguments, cluster=1):
-        """Launches a function. `arguments`: ctypes values, or ctypes arrays for larger parameters."""
+        """Launches a function. `arguments` are ctypes values, or ctypes arrays for parameters larger than 8 bytes."""
         addresses = (ctypes.c_void_p * len(arguments))(*[ctypes.cast(ctypes.byref(a), ctypes.c_void_p) for a in arguments])
         if cluster == 1:
             return self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, None, addresses, None)

@@ -3,11 +3,11 @@ import subprocess
 
 from bundle import Bundle, read_description
 
-PREFIXES = {"forward": "fwd_", "backward": "bwd_", "product": ""}  # prefixes of kernels' names
+PREFIXES = {"forward": "fwd_", "backward": "bwd_", "product": ""}  # a kernel's name is such a prefix and its case's name
 
 
 def kernels_of(driver, group, description, chips, arguments):
-    """Yields (bundle, case, direction) of the selected kernels."""
+    """Yields (bundle, case, direction) for each selected kernel."""
     for case in description["groups"].get(group, []):
         for chip in chips if arguments.only in case["name"] else []:
             with Bundle(driver, arguments.bundle / case["name"] / chip) as bundle:
@@ -17,7 +17,7 @@ def kernels_of(driver, group, description, chips, arguments):
 
 
 def jobs_of(description, chips, arguments):
-    """Returns the selected checks, with case, chip and direction. Throws BundleError."""
+    """Returns the selected checks as dicts of case, chip and direction. Throws BundleError."""
     jobs = []
     for group in arguments.groups.split(","):
         for case in description["groups"].get(group, []):
@@ -53,7 +53,7 @@ def clocks():
 
 
 def prepare_case(case, direction):
-    """Returns the inputs, the FLOPs, functions of other libraries for the case, and the reasons of libraries that refuse it."""
+    """Returns the kernel's inputs, its FLOPs, functions that run the case in other libraries, and the reasons of libraries that refuse the case."""
     import numpy as np
 
     import peers
@@ -83,8 +83,8 @@ def time_case(driver, bundle, case, direction, arguments, peak):
 
 
 def time_all(driver, description, chips, arguments, failed, clock):
-    """Times the kernels (chip, direction, name) that are not in `failed`. Returns rows, the peak of products in TFLOP/s, and the
-    number of kernels that were skipped at the time limit."""
+    """Times the kernels except those in `failed`, a set of (chip, direction, name). Returns rows of times, the TFLOP/s of cuBLAS on 8192 cubed, and the
+    number of kernels that were skipped because the time limit was reached."""
     import peers
     body, flops = peers.product(8192)
     times = peers.compare_times({"cuBLAS": body}, arguments.rounds)["cuBLAS"]

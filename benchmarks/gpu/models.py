@@ -1,7 +1,7 @@
-"""The models that are trained: their shapes, options for the tools, and FLOPs of a step.
+"""The models that are trained: their shapes, the options of the tools for them, and the FLOPs of a training step.
 
-An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences per step of all
-ranks together), ranks (numbers of ranks to compile for), gemm (GEMM backends for one rank: nvptx, cublaslt), steps, lr.
+An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences per step over all ranks), ranks
+(the numbers of ranks to compile for), gemm (the values of --gemm for one rank: nvptx, cublaslt), steps, lr.
 """
 
 
@@ -19,15 +19,15 @@ BOTH = ["nvptx", "cublaslt"]
 
 
 def tiny():
-    """Models for an emulator and for compute-sanitizer."""
+    """Yields models that are small enough for an emulator and for compute-sanitizer."""
     plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 3, "lr": 1e-2}
     yield gpt2("gpt2-tiny", 1, 32, 2, 256, 16, 4, **plan)
     yield llama("llama-tiny", 1, 32, 2, 1, 64, 256, 16, 4, **plan)
 
 
 def checked():
-    """Models that a CPU can train for 50 steps. Heads of 64 columns use the kernels of large models. The learning rate is low enough that
-    steps do not amplify rounding: on CPUs losses of four ranks differ from one rank's by 9e-5 at a rate of 3e-4, and by 2e-2 at 1e-3."""
+    """Yields models that a CPU can train for 50 steps. Their heads have 64 columns, so they use the kernels of large models. The learning rate is low,
+    because steps amplify rounding differences: on CPUs, losses of four ranks and of one rank differ by 9e-5 at a rate of 3e-4, and by 2e-2 at 1e-3."""
     plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 50, "lr": 3e-4}
     yield gpt2("gpt2-small", 4, 256, 4, 256, 256, 4, **plan)
     yield llama("llama-small", 4, 256, 4, 2, 768, 256, 256, 4, **plan)
@@ -40,14 +40,14 @@ def timed():
 
 
 def generator_options(model, ranks):
-    """Returns options of fsdp-modelgen for the batch of one rank."""
+    """Returns options of fsdp-modelgen that generate the model with the batch of one rank."""
     options = [model["family"], f"--layers={model['layers']}", f"--hidden={model['hidden']}", f"--heads={model['heads']}",
                f"--intermediate={model['intermediate']}", f"--vocab={model['vocab']}", f"--seq={model['seq']}", f"--batch={model['batch'] // ranks}"]
     return options + ([f"--kv-heads={model['kv_heads']}"] if model["family"] == "llama" else [])
 
 
 def compiler_options(ranks):
-    """Returns options of fsdp-compile: bf16 with f32 masters. Parameters stay gathered during a step, as in the PyTorch run."""
+    """Returns options of fsdp-compile. Parameters are bf16 with f32 masters, and stay gathered during a step, as in the PyTorch run."""
     return [f"--mesh=shard={ranks}", "--param-dtype=bf16", "--overlap", "--reshard-after-forward=false"]
 
 
@@ -55,12 +55,12 @@ TOKENS = "tokens.txt"  # file whose bytes are the training tokens
 
 
 def train_options(model, tokens):
-    """Returns options of fsdp-run, which are equal on all devices."""
+    """Returns options of fsdp-run, which are the same for CPU and GPU."""
     return [f"--text={tokens}", "--val-batches=0", f"--steps={model['steps']}", f"--lr={model['lr']}"]
 
 
 def variants(model):
-    """Returns (ranks, gemm) of the model's artifacts."""
+    """Returns (ranks, gemm) for each artifact of the model."""
     return [(ranks, gemm) for ranks in model["ranks"] for gemm in (model["gemm"] if ranks == 1 else model["gemm"][:1])]
 
 
@@ -69,7 +69,7 @@ def artifact_name(model, ranks, gemm):
 
 
 def product_parameters(model):
-    """Returns the number of parameters in matrix products. The embedding table counts as the weight of the last layer."""
+    """Returns the number of parameters that are operands of matrix products. The embedding table is one of them, as the weight of the output head."""
     d, kv = model["hidden"], model["hidden"] // model["heads"] * model["kv_heads"]
     layer = 2 * d * d + 2 * d * kv + (2 if model["family"] == "gpt2" else 3) * d * model["intermediate"]
     return model["layers"] * layer + model["vocab"] * d

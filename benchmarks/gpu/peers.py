@@ -1,4 +1,4 @@
-"""Times of other libraries: PyTorch's SDPA by backend, compiled FlexAttention, and cuBLAS. Needs torch with a GPU."""
+"""Times kernels of other libraries: PyTorch's SDPA with each backend, compiled FlexAttention, and cuBLAS. Needs torch with a GPU."""
 import torch
 
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
@@ -31,7 +31,7 @@ def block_mask(case, problem):
 
 
 def attend_functions(case, problem):
-    """Returns {name: function of q, k, v}. A function may refuse the case at its first call."""
+    """Returns {name: function of q, k, v} for the libraries that compute the case. A function raises an error at its first call if it refuses the case."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.attention.flex_attention import flex_attention
     functions = {}
@@ -50,7 +50,7 @@ def attend_functions(case, problem):
 
 
 def contenders(case, problem, direction):
-    """Returns {name: function that runs the case once} and {name: reason of a refusal}."""
+    """Returns {name: function that runs the case once}, and {name: reason} for the libraries that refuse the case."""
     q, k, v, do = tensors(case)
     ready, refusals = {}, {}
     for name, attend in attend_functions(case, problem).items():
@@ -69,7 +69,7 @@ def contenders(case, problem, direction):
 
 
 def products(case):
-    """Returns {"cuBLAS": function that runs the product once} and {"cuBLAS": reason of a refusal}."""
+    """Returns {"cuBLAS": function that runs the product once} and {}, or {} and {"cuBLAS": reason} if cuBLAS refuses the product."""
     draw = lambda rows, cols: torch.randn(rows, cols, device="cuda", dtype=TYPES[case["dtype"]])
     a = draw(case["k"], case["m"]).T if case["transposes"][0] == "t" else draw(case["m"], case["k"])
     b = draw(case["n"], case["k"]).T if case["transposes"][1] == "t" else draw(case["k"], case["n"])
@@ -83,14 +83,14 @@ def products(case):
 
 
 def product(n):
-    """Returns a function that runs cuBLAS on n x n x n in bf16, and its FLOPs."""
+    """Returns a function that multiplies two n x n matrices of bf16 by cuBLAS, and the FLOPs of this product."""
     a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
     return (lambda: torch.mm(a, b, out=out)), 2.0 * n**3
 
 
 def milliseconds(body, repeats):
-    """Returns the milliseconds of one call, measured by events around `repeats` calls."""
+    """Returns the mean milliseconds of one call, measured by CUDA events around `repeats` calls."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(repeats):
@@ -101,8 +101,8 @@ def milliseconds(body, repeats):
 
 
 def compare_times(bodies, rounds, seconds=0.02):
-    """Returns {name: times in milliseconds}. Functions take turns, so that changes of the clock rate affect all functions. A turn is a
-    warm-up call and some timed calls."""
+    """Returns {name: milliseconds in each round}. In a round, each function has a warm-up call and some timed calls, so that changes of the clock rate
+    affect all functions."""
     repeats = {}
     for name, body in bodies.items():
         body()

@@ -1,6 +1,7 @@
-"""Matrix products: inputs, and results in float64. Needs numpy.
+"""Matrix products: their inputs, and their results in float64. Needs numpy.
 
-A case is a dict: dtype, transposes (nn, nt, tn, tt; t: A is k x m, B is n x k), m, n, k, epilogue (none, bias). The result has the dtype.
+A case is a dict: dtype, transposes (nn, nt, tn or tt: one letter each for A and B, where t means that A is stored as k x m or B as n x k), m, n, k,
+epilogue (none, bias). The result has the type dtype.
 """
 import numpy as np
 
@@ -10,7 +11,7 @@ SOME_ROWS = 48
 
 
 class Product:
-    """The inputs of a case, as float32 values that the dtype represents exactly."""
+    """The inputs of a case, as float32 values that the case's dtype represents exactly."""
 
     def __init__(self, case, seed=1):
         self.case, c = case, case
@@ -21,11 +22,11 @@ class Product:
         self.bias = random.standard_normal(c["n"], dtype=np.float32)
 
     def inputs(self):
-        """Returns the operands of the kernel in order, as bits."""
+        """Returns the operands of the kernel in order, as the bits of their types."""
         return [to_bits(self.a, self.case["dtype"]), to_bits(self.b, self.case["dtype"])] + ([self.bias] if self.case["epilogue"] == "bias" else [])
 
     def rows(self, every):
-        """Returns the rows to compare: all rows, or some evenly spaced rows."""
+        """Returns the indices of the rows to compare: all rows, or SOME_ROWS evenly spaced rows."""
         m = self.case["m"]
         return np.arange(m) if every or m <= SOME_ROWS else np.unique(np.linspace(0, m - 1, SOME_ROWS).astype(int))
 
@@ -36,7 +37,7 @@ class Product:
         return found + self.bias.astype(kind) if self.case["epilogue"] == "bias" else found
 
     def low(self, rows):
-        """Returns the result in float32, rounded to the dtype."""
+        """Returns the result computed in float32 and rounded to the case's dtype."""
         return rounded(self.result(rows, np.float32), self.case["dtype"])
 
     def flops(self):

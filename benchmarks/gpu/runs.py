@@ -19,7 +19,7 @@ LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and 
 
 
 class Clock:
-    """The remaining seconds of a part of the suite."""
+    """A clock that counts the remaining seconds of one part of the suite."""
 
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds
@@ -29,7 +29,7 @@ class Clock:
 
 
 def run_process(words, seconds, environment=None):
-    """Returns (exit code, output, seconds). The code is None if the process and its children were killed at the time limit."""
+    """Runs a command and returns (exit code, output, seconds). The exit code is None if the process and its children were killed at the time limit."""
     began = time.monotonic()
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                env={**os.environ, **(environment or {})}, start_new_session=True)
@@ -43,7 +43,8 @@ def run_process(words, seconds, environment=None):
 
 
 def find_cublaslt():
-    """Returns the path of cuBLASLt in CUDA's folders or in PyTorch's packages, where the loader does not search, or None."""
+    """Returns the path of cuBLASLt from the environment, PyTorch's packages or CUDA's folders, or None. The dynamic loader does not search PyTorch's
+    packages."""
     if "FSDPRT_CUBLASLT_LIBRARY" in os.environ:
         return os.environ["FSDPRT_CUBLASLT_LIBRARY"]
     places = [f"{folder}/nvidia/{package}/lib" for folder in sys.path for package in ("cu13", "cublas")]
@@ -65,7 +66,7 @@ class Runner:
             self.environment["FSDPRT_CUBLASLT_LIBRARY"] = find_cublaslt()
 
     def run(self, artifact, options, seconds):
-        """Returns the results of a run as a dict. "problem" describes a failure, or is None."""
+        """Runs fsdp-run and returns its results as a dict. Its member "problem" describes a failure, or is None."""
         metrics = self.folder / "run.jsonl"
         metrics.unlink(missing_ok=True)
         words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", *options]

@@ -15,7 +15,8 @@ def command(tool, *words):
 
 
 def verdict(words, clock, environment=None):
-    """Returns (clean, message). clean is True if no error was found, False if one was found, None if the run did not finish."""
+    """Runs a command and returns (clean, message). `clean` is True if the tool found no error, False if it found one, and None if the run did not
+    finish."""
     seconds = min(SECONDS, clock.left())
     if seconds < 1:
         return None, "not run: the time limit of this part is reached"
@@ -26,7 +27,7 @@ def verdict(words, clock, environment=None):
 
 
 def sanitize(arguments, runner, has_kernels, wanted, chips, clock, say):
-    """Returns a row per run: {"tool", "what", "clean", "text"}."""
+    """Runs all tools and returns a row per run: {"tool", "what", "clean", "text"}."""
     if not shutil.which("compute-sanitizer"):
         say("compute-sanitizer: not installed")
         return [{"tool": "compute-sanitizer", "what": "all", "clean": None, "text": "not installed"}]

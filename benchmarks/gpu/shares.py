@@ -1,9 +1,10 @@
-"""Compares the time of each kernel with its floor, the least time in which its bytes can be moved and its products computed.
+"""Compares the time of each kernel with its floor, the least time in which the GPU can move the kernel's bytes and compute its multiply-adds.
 
-1. Measure the rates of this GPU: bytes read and written by a copy within its memory; bf16 products of cuBLAS if PyTorch is installed, otherwise the rate of
-   the data sheet.
-2. Run steps with --profile: each launch is timed by two events of the compute stream. Bytes and multiply-adds come from the artifact.
-3. The floor is the larger of bytes over the copy's rate and FLOPs over the products' rate. An f32 product is three tf32 products at half the rate of bf16.
+1. Measure the rates of this GPU: bytes per second that a copy within its memory reads and writes, and FLOP/s of bf16 products in cuBLAS. Without PyTorch,
+   the FLOP/s are those of the data sheet.
+2. Run steps with --profile: each launch is timed by two events of the compute stream. The artifact states the bytes and multiply-adds of each kernel.
+3. The floor is bytes / bytes per second or FLOPs / FLOP/s, whichever is larger. An f32 product is computed as three tf32 products, each at half the rate
+   of bf16.
 """
 import ctypes
 import json
@@ -14,15 +15,15 @@ import models
 from runs import run_process
 
 COPIES = 12
-F32_PART = 1 / 6  # rate of f32 products relative to bf16.
-SHOWN = 30        # The table has this many kernels per artifact, the slowest first.
+F32_PART = 1 / 6  # rate of f32 products divided by the rate of bf16 products
+SHOWN = 30        # number of kernels per artifact in the table
 
 
 CUBLAS = "import peers; body, flops = peers.product(8192); print(flops / min(peers.compare_times({'': body}, 9)['']) * 1e3)"
 
 
 def measure_products(bundle, seconds):
-    """Returns the FLOP/s of cuBLAS on 8192 cubed in bf16, measured in a separate process, or None without PyTorch."""
+    """Returns the FLOP/s of cuBLAS for a bf16 product with m = n = k = 8192, measured in a separate process, or None without PyTorch."""
     code, text, _ = run_process([sys.executable, "-c", CUBLAS], max(1, min(120, seconds)), {"PYTHONPATH": str(bundle)})
     try:
         return float(text.strip().splitlines()[-1]) if code == 0 else None
@@ -31,7 +32,7 @@ def measure_products(bundle, seconds):
 
 
 class Stopwatch:
-    """Times work on the context's own stream by two events."""
+    """Measures the time of work on the context's default stream by two CUDA events."""
 
     def __init__(self, driver):
         self.driver, self.events = driver, [ctypes.c_void_p() for _ in range(2)]
@@ -49,7 +50,7 @@ class Stopwatch:
 
 
 def measure_device(driver, copy_bytes):
-    """Returns medians: bytes per second of a copy, and milliseconds between two adjacent events."""
+    """Returns the median rate of a copy in bytes per second, and the median milliseconds between two events without work between them."""
     watch = Stopwatch(driver)
     source, target = driver.allocate(copy_bytes), driver.allocate(copy_bytes)
     driver.fill(source, 0x5a, copy_bytes)
@@ -63,7 +64,8 @@ def measure_device(driver, copy_bytes):
 
 
 def floor_of(command, bandwidth, products):
-    """Returns the floor of all runs of a command in seconds, and its bound, "bytes" or "products". `products` is the FLOP/s of bf16, or None."""
+    """Returns the floor of a command in seconds, summed over its runs, and what determines it: "bytes" or "products". `products` is the FLOP/s of bf16
+    products, or None."""
     moving = command["bytes"] / bandwidth
     work = 2 * (command["bf16_multiply_adds"] + command["multiply_adds"] / F32_PART)
     computing = work / products if products else 0.0
@@ -80,7 +82,7 @@ def row_of(command, steps, bandwidth, products):
 
 
 def sum_by_kind(rows):
-    """Returns a row for each kind of command, and a row for all commands."""
+    """Returns a row of sums for each kind of command, and a row of sums for all commands."""
     sums = {}
     for row in rows:
         for kind in (row["kind"], "all"):
@@ -93,7 +95,7 @@ def sum_by_kind(rows):
 
 
 def profile(runner, artifact, steps, seconds):
-    """Profiles an artifact. Returns (the profile's object, None), or (None, a description of the failure)."""
+    """Profiles an artifact. Returns (the JSON object of the profile, None), or (None, a description of the failure)."""
     path = runner.folder / "profile.json"
     path.unlink(missing_ok=True)
     run = runner.run(artifact, [f"--steps={1 + steps}", "--profile", f"--profile-file={path}"], seconds)
@@ -107,7 +109,7 @@ def profile(runner, artifact, steps, seconds):
 
 
 def share_artifacts(runner, arguments, wanted, chips, driver, peak, clock, say):
-    """Returns the report of this part. `peak`: TFLOP/s of the data sheet, or None."""
+    """Profiles each artifact and returns the report. `peak` is the TFLOP/s of bf16 products by the GPU's data sheet, or None."""
     bandwidth, nothing = measure_device(driver, arguments.copy_bytes)
     driver.close()
     measured = measure_products(arguments.bundle, clock.left())
@@ -128,7 +130,8 @@ def share_artifacts(runner, arguments, wanted, chips, driver, peak, clock, say):
 
 
 def most_lost(report):
-    """Returns (milliseconds of a step above the floor, row, artifact) of the kernel with the largest excess, or None if nothing was timed."""
+    """Returns (excess, row, artifact) of the kernel with the largest excess, or None if nothing was timed. The excess is the milliseconds per step above
+    the floor."""
     found = [(row["ms"] - row["floor_ms"], row, artifact) for artifact in report["artifacts"] for row in artifact["rows"]]
     return max(found, key=lambda each: each[0]) if found else None
 

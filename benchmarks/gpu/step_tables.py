@@ -1,4 +1,5 @@
-"""Writes results of training as JSON, and as Markdown for docs/benchmarks. Keeps results of earlier runs on the same GPU."""
+"""Writes the results of training as JSON, and as Markdown for docs/benchmarks. Parts that this run does not measure keep their results of earlier runs on
+the same GPU."""
 import json
 
 import models
@@ -23,7 +24,7 @@ def verdict(each):
 
 
 def training_section(part):
-    """Returns the section of losses and memory."""
+    """Returns the lines of the section on losses and memory."""
     lines = ["## Losses and memory", "",
              f"Losses of each step beside those of the CPU's artifact of the same model, seed and tokens (computed by `build`, which says where in `models/*.cpu.json`), or beside those "
              f"of one rank: at most {part['tolerance']:g} apart, relative. bf16, masters in f32. With several ranks, which share the GPU, `bits` says whether parameters, "
@@ -54,7 +55,7 @@ def step_cells(row):
 
 
 def steps_section(part):
-    """Returns the section of step times and their ratios to PyTorch."""
+    """Returns the lines of the section on step times and their ratios to PyTorch."""
     peak = f"{part['peak']} TFLOP/s, this chip's for dense bf16 by its data sheet" if part["peak"] else "a peak that is not known for this chip"
     return ["## Time of a step", "",
             f"bf16, masters in f32, AdamW, one rank; PyTorch: `fully_shard` with the same types, fused AdamW, its default attention, each block and the head with the loss "
@@ -66,7 +67,7 @@ def steps_section(part):
 
 
 def shares_section(part):
-    """Returns the section of kernels and their floors."""
+    """Returns the lines of the section on kernels and their floors."""
     products = f"{part['products'] / 1e12:.0f} TFLOP/s of bf16 {'as cuBLAS has them here at 8192 cubed' if part['measured'] else 'by the data sheet'}" if part["products"] else \
         "products at a rate that is not known, so by bytes alone"
     lines = ["## Kernels beside their floors", "",
@@ -99,7 +100,7 @@ SECTIONS = {"training": training_section, "steps": steps_section, "shares": shar
 
 
 class Report:
-    """gpu_step.json and gpu_step.md in a folder, rewritten at the end of each part."""
+    """The files gpu_step.json and gpu_step.md in a folder, which are rewritten at the end of each part of run_all."""
 
     def __init__(self, folder, device, date, software, command):
         self.folder, self.device = folder, device
@@ -126,7 +127,7 @@ class Report:
         return "\n".join(lines)
 
     def summary(self):
-        """Returns a line for each part of this run."""
+        """Returns one line of text for each part that has run."""
         lines = []
         if "training" in self.added:
             part = self.parts["training"]

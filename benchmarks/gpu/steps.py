@@ -1,7 +1,8 @@
-"""Times whole training steps in turns: steps of fsdp-mlir with and without a CUDA graph and with either GEMM, and PyTorch's steps.
+"""Times training steps of several contenders: fsdp-mlir with each GEMM backend, with and without a CUDA graph, and PyTorch compiled and eager.
 
-Each contender runs in a process with a time limit, so that it has the GPU alone. All contenders take their first turn before any contender takes its second.
-Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. Several of PyTorch's steps are timed together, without waits between.
+Each turn of a contender is a process with a time limit, and no other contender uses the GPU at that time. All contenders take their first turn before any
+contender takes its second. Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps of one turn are timed
+together: the host does not wait between steps.
 """
 import json
 import statistics
@@ -10,21 +11,21 @@ import sys
 import models
 from runs import last_line, run_process
 
-WARM = 3                # Warm-up steps of fsdp-mlir in a turn.
-PROCESS_SECONDS = 420   # Seconds that a turn may take; compiling takes most of them.
+WARM = 3                # untimed warm-up steps of fsdp-mlir in a turn
+PROCESS_SECONDS = 420   # time limit of a turn, most of which PyTorch uses to compile
 SPENT = "the time limit of this part is reached"
-GOAL = 1.1              # speed relative to compiled PyTorch
+GOAL = 1.1              # required ratio of fsdp-mlir's speed to compiled PyTorch's speed
 PEAKS = (("H100 PCIe", 756), ("H100 NVL", 835), ("H100", 989), ("H200", 989), ("GH200", 989), ("H800", 989), ("A100", 312), ("A800", 312), ("B200", 2250), ("L40S", 362))
 PEERS = {"PyTorch compile": "compile", "PyTorch eager": "eager"}
 
 
 def peak_of(device):
-    """Returns the TFLOP/s of dense bf16 products by the chip's data sheet, or None for an unknown chip."""
+    """Returns the TFLOP/s of dense bf16 products by the GPU's data sheet, or None for an unknown GPU."""
     return next((peak for name, peak in PEAKS if name in device), None)
 
 
 class Ours:
-    """Steps of an artifact, with or without a CUDA graph."""
+    """A contender that runs the steps of an artifact, with or without a CUDA graph."""
 
     def __init__(self, runner, artifact, chip, gemm, graph, steps):
         self.runner, self.artifact, self.chip = runner, artifact, chip
@@ -39,7 +40,7 @@ class Ours:
 
 
 class Peer:
-    """Steps of PyTorch."""
+    """A contender that runs the steps in PyTorch."""
 
     chip = ""
 
@@ -83,14 +84,14 @@ def summarise(model, each, times, problem, peak_bytes, peak):
 
 
 def add_ratios(rows):
-    """Adds the ratio of each artifact's speed to each peer's speed."""
+    """Sets the ratios of each row: the artifact's speed divided by the speed of each PyTorch contender."""
     peers = {row["who"]: row["ms"] for row in rows if row["who"] in PEERS and row["ms"]}
     for row in rows:
         row["ratios"] = {who: ms / row["ms"] for who, ms in peers.items() if row["ms"] and row["who"] not in PEERS}
 
 
 def time_model(everybody, model, turns, clock, peak, say):
-    """Returns a row for each contender. A contender that failed takes no further turns."""
+    """Returns a row of results for each contender. A contender that failed has no further turns."""
     times, problems, bytes_, longest = ({each: start() for each in everybody} for start in (list, type(None), type(None), float))
     for number in range(turns):
         for each in everybody:
@@ -113,12 +114,12 @@ def time_model(everybody, model, turns, clock, peak, say):
 
 
 def is_wrong(row):
-    """Returns true if an artifact failed. Reaching the part's time limit is not a failure."""
+    """Returns true if the row is that of an artifact that failed. An artifact that was not run because of the time limit has not failed."""
     return row["who"] not in PEERS and bool(row["problem"]) and not row["problem"].endswith(SPENT)
 
 
 def time_steps(runner, arguments, wanted, chips, device, clock, say):
-    """Returns the report of this part."""
+    """Times all contenders for each model, and returns the report."""
     peak, rows = peak_of(device), []
     for model in wanted:
         rows += time_model(contenders(runner, arguments, chips, model), model, arguments.turns, clock, peak, say)
@@ -126,7 +127,7 @@ def time_steps(runner, arguments, wanted, chips, device, clock, say):
 
 
 def worst_ratio(rows):
-    """Returns (ratio, row, peer) for the model whose best artifact has the lowest ratio to a peer, or None."""
+    """Returns (ratio, row, peer) for the model and peer for which the best artifact's ratio is lowest, or None."""
     best = {}
     for row in rows:
         for who, ratio in row["ratios"].items():

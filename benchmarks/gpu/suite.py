@@ -1,4 +1,4 @@
-"""The parts of run_all, one method each. If a part cannot run, it prints the reason, and the other parts continue."""
+"""The parts of run_all, one method each. A part that cannot run prints the reason, and the other parts still run."""
 import datetime
 
 import kernels
@@ -19,7 +19,7 @@ def say(text):
 
 
 def find_torch():
-    """Returns a description of PyTorch, and whether PyTorch can use a GPU."""
+    """Returns a text that describes PyTorch, and whether PyTorch can use a GPU."""
     try:
         import torch
     except ImportError:
@@ -29,7 +29,7 @@ def find_torch():
 
 
 def find_numpy():
-    """Returns a description of the problem, or None if numpy is installed."""
+    """Returns None if numpy is installed, or else a description of the problem."""
     try:
         import numpy  # noqa: F401
     except ImportError as error:
@@ -38,7 +38,7 @@ def find_numpy():
 
 
 class Suite:
-    """State of all parts. `right`: all checks so far passed; `done`: number of checks and measurements."""
+    """The state that all parts share. `right` is true if all checks so far passed. `done` is the number of checks and measurements so far."""
 
     def __init__(self, arguments, description, chips, device, command):
         self.arguments, self.description, self.chips = arguments, description, chips
@@ -55,12 +55,12 @@ class Suite:
         return Clock(self.arguments.seconds)
 
     def models(self, *groups):
-        """Returns the selected models of these groups."""
+        """Returns the models of the given groups that the options --groups and --only select."""
         asked = [group for group in groups if group in self.arguments.groups.split(",")]
         return [model for group in asked for model in self.description["models"].get(group, []) if self.arguments.only in model["name"]]
 
     def check_bundle(self):
-        """Checks files of the bundle that later parts need. Throws BundleError."""
+        """Checks the files of the bundle that the selected parts need. Throws BundleError."""
         parts = set(self.arguments.parts)
         if "kernels" in parts:
             kernels.jobs_of(self.description, self.chips, self.arguments)
@@ -91,7 +91,7 @@ class Suite:
             self.count(len(part["rows"]), not part["wrong"])
 
     def run_steps(self):
-        """Times the steps of the models to be timed, or of tiny models if there are none."""
+        """Times the steps of the group "timed", or of the group "tiny" if the options select no model of "timed"."""
         wanted = self.models("timed") or self.models("tiny")
         part = steps.time_steps(self.runner, self.arguments, wanted, self.chips, self.report["device"], self.clock(), say)
         if part["rows"]:
@@ -114,7 +114,7 @@ class Suite:
         self.count(len(rows), not any(each["clean"] is False for each in rows))
 
     def run_kernel_times(self):
-        """Times kernels. This part runs last, because it uses PyTorch in this process."""
+        """Times kernels beside other libraries. Runs after all other parts, because it uses PyTorch in this process."""
         if self.has_torch and self.no_numpy:
             say(f"kernel-times: not run: {self.no_numpy}")
         elif self.has_torch:

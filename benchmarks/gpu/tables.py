@@ -1,8 +1,8 @@
-"""Writes results of kernels as JSON and as Markdown."""
+"""Writes the checks and times of kernels as JSON and as Markdown."""
 import json
 import statistics
 
-GOALS = {"forward": 0.9, "backward": 0.85, "product": 0.95}  # speed relative to the best peer
+GOALS = {"forward": 0.9, "backward": 0.85, "product": 0.95}  # required ratio of a kernel's speed to the speed of the fastest other library
 
 
 def summary(times, flops, peak):
@@ -56,7 +56,8 @@ def table_line(row):
 
 
 def goals(rows):
-    """Returns sentences on the goals: attention with head dimension 128 at 8,192 tokens, and products of 8,192 cubed, in bf16."""
+    """Returns a sentence for each kernel that has a goal: bf16 attention with head dimension 128 and 8,192 tokens, and bf16 products with m = n = k =
+    8,192."""
     sentences = []
     for row in rows:
         case, goal = row["case"], GOALS[row["direction"]]

@@ -2,10 +2,9 @@
 
     python3 torch_steps.py MODEL.json --how=compile|eager [--device=cuda] [--steps=10] [--turns=3]
 
-MODEL.json is an entry of models.py. The last line of output is a JSON object: {"ms": milliseconds
-per step of each turn, "loss", "peak_bytes"}, or {"missing": reason}. The host waits only for the
-last step of a turn. With --how=compile, each block is compiled separately, and so are the last
-norm, the head and the loss together, as in torchtitan.
+MODEL.json contains a model, as a dict of models.py. The last line of output is a JSON object: {"ms": mean milliseconds of a step, for each turn, "loss",
+"peak_bytes"}, or {"missing": reason}. The host waits for the GPU only at the end of a turn. With --how=compile, each block is compiled as a function, and
+the last norm, the head and the loss as one more function, as in torchtitan.
 """
 import argparse
 import json
@@ -42,7 +41,7 @@ class Attention(nn.Module):
 
 
 def rotate(x, rotary):
-    """Rotates pairs (i, i + half), the layout of Llama's weights at Hugging Face."""
+    """Rotates the pairs of columns (i, i + half), as Hugging Face's Llama weights require."""
     cosine, sine = rotary[0].to(x.dtype), rotary[1].to(x.dtype)
     low, high = x.chunk(2, -1)
     return x * cosine + torch.cat((-high, low), -1) * sine

@@ -1,10 +1,9 @@
 """Checks training on the GPU: losses against the CPU, ranks against one rank, memory against the plan.
 
-1. Losses of one rank, with our own kernels, with cuBLASLt, and as a CUDA graph, are within TOLERANCE of the CPU's at each step.
-2. Ranks that share the GPU (local-cuda) give the bits of one unsharded rank on the GPU
-   (--check-against=unsharded). Their losses on the same global batch are within TOLERANCE of one
-   rank's losses.
-3. In each run the arena equals the plan to the byte, and memory beside the arenas is reported at the start and does not grow after the first step.
+1. The losses of one rank are within TOLERANCE of the CPU's losses at each step: with this project's GEMM kernels, with cuBLASLt, and as a CUDA graph.
+2. Several ranks that share the GPU compute bit for bit the values of one unsharded rank on the GPU (--check-against=unsharded). Their losses are within
+   TOLERANCE of the losses of one rank with the same global batch.
+3. In each run the arena has exactly the planned number of bytes. GPU memory beside the arenas is reported, and does not grow after the first step.
 """
 import math
 
@@ -15,14 +14,14 @@ TOLERANCE = 2e-2  # relative tolerance for bf16, as in the project's tests
 
 
 def worst_difference(losses, expected):
-    """Returns the largest relative difference, or infinity if the numbers of losses differ or a loss is not finite."""
+    """Returns the largest relative difference of a loss, or infinity if the numbers of losses differ or a loss is not finite."""
     if len(losses) != len(expected) or not losses or any(each is None or not math.isfinite(each) for each in losses):
         return math.inf
     return max(abs(a - b) / abs(b) for a, b in zip(losses, expected))
 
 
 def memory_problems(run):
-    """Returns the memory problems of a run that succeeded."""
+    """Returns descriptions of what is wrong in the memory of a run that ended normally."""
     problems = []
     if run["planned_bytes"] is None or run["measured_bytes"] != run["planned_bytes"]:
         problems.append(f"the arena is {run['measured_bytes']} bytes, planned {run['planned_bytes']}")
@@ -44,7 +43,7 @@ def describe(model, what, run, losses, expected):
 
 
 def checks_of(model):
-    """Returns (name, ranks, gemm, options) of the runs in order. Each later run is compared with the first."""
+    """Returns (name, ranks, gemm, options) of the runs of a model in order."""
     checks = []
     for ranks, gemm in models.variants(model):
         if ranks > 1:
@@ -57,7 +56,8 @@ def checks_of(model):
 
 
 def check_model(runner, folder, chip, model, clock, report):
-    """Yields the rows of a model on a chip."""
+    """Yields a row for each run of a model that is compiled for a chip. Losses are compared with the CPU's losses, or for several ranks with one rank's
+    losses."""
     cpu = read_losses(folder / f"{model['name']}.cpu.json", model["steps"])
     alone = None
     for what, ranks, gemm, options in checks_of(model):
@@ -76,7 +76,7 @@ def check_model(runner, folder, chip, model, clock, report):
 
 
 def check_training(runner, bundle, wanted, chips, clock, say):
-    """Returns the report of this part: the rows, and the number of failed rows."""
+    """Checks each model and returns the report: the rows, and the number of failed rows."""
     rows = []
     for model in wanted:
         for chip in chips:

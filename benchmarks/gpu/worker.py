@@ -1,17 +1,17 @@
-"""Runs checks in a separate process. A kernel that faults makes the context of its process unusable, so a new process runs the remaining checks. A process
-that gives no result in time is killed."""
+"""Runs checks of kernels in a separate process. A kernel that faults makes the CUDA context of the process unusable, so a new process then runs the
+remaining checks. A process that sends no result within the time limit is killed."""
 import multiprocessing
 
-SECONDS = 900  # time limit of a check; large checks compare heads with thousands of keys on the host
+SECONDS = 900  # time limit of a check, which may compute attention over thousands of keys on the host
 
 
 def failed(job, text):
-    """Returns a result, in the form of check(), for a kernel that gave none."""
+    """Returns a result with the members of check()'s result, for a kernel whose check raised an error or ended its process."""
     return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
 
 
 class Checker:
-    """Runs checks; opens a bundle once for consecutive jobs that share it."""
+    """Runs checks. Consecutive jobs with one case and chip use one open bundle."""
 
     def __init__(self, file):
         from driver import Driver
@@ -27,7 +27,7 @@ class Checker:
         return {**check(self.driver, self.bundle, job["case"], job["direction"], job["everything"]), "source": self.bundle.source}
 
     def is_usable(self):
-        """Returns true if the context can still run kernels after a failure."""
+        """Returns true if the CUDA context can still run kernels after a failed check."""
         from driver import CudaError
         try:
             self.driver.synchronise()
@@ -37,7 +37,7 @@ class Checker:
 
 
 def work(connection, file, jobs):
-    """Sends a result for each job, until the context is unusable."""
+    """Runs the jobs and sends each result. Ends early if the context becomes unusable."""
     from driver import CudaError
     checker = Checker(file)
     for job in jobs:
@@ -70,8 +70,7 @@ def check_all(file, jobs, seconds=SECONDS):
         except (EOFError, TimeoutError) as error:
             process.kill()
             process.join()
-            # A process that ended after a result had an unusable context. A process that ended
-            # without a result failed in this job.
+            # If the process sent results before it ended, its context was unusable. If it sent none, it ended in this job.
             if isinstance(error, TimeoutError) or done == begun:
                 yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
                 done += 1

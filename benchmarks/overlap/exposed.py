@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Measures how long two ranks wait for their collectives, with and without a schedule.
+"""Measures how long two ranks wait for their collectives, with and without the schedule of fsdp-compile --overlap.
 
     benchmarks/overlap/exposed.py [--tries=6] [options of fsdp-modelgen]    prints one line
     benchmarks/overlap/exposed.py --table=FILE.md [--date=DATE]            writes a table of both models below
 
- 1. Measure steps without a schedule and without limits on links: the time that a rank computes.
- 2. Choose links so slow that a rank sends for PART of that time, and scale the estimates of kernels to the measured time.
- 3. Measure steps on those links, without and with a schedule. The step with the least waits counts, since ranks also wait for
-    each other on a busy machine. Repeat until a try hides 80 %, and take the best try.
+ 1. Measure the compute time of a step: a run without a schedule, and without a limit on the bandwidth of links.
+ 2. Choose a bandwidth at which a rank sends for PART of the compute time. Scale the rates of the device until the estimated compute time equals the
+    measured time.
+ 3. Measure steps with that bandwidth, without and with a schedule. The step with the shortest waits counts, because other processes can only lengthen
+    waits. Repeat these steps until a try hides 80 % of the waits, and report the best try.
 
-Also prints a lower bound for all schedules with this order of compute, in which each collective runs between its operands and its
-first use (lib/Analysis/Timeline.cpp).
+Also prints a lower bound of the waits for all schedules that keep the order of compute and run each collective between its operands and its first use
+(lib/Analysis/Timeline.cpp).
 """
 import argparse
 import json
@@ -31,7 +32,7 @@ OPTIONS = ["--mesh=shard=2", "--optimizer=sgd"]
 
 
 def measure(artifact, *options):
-    """Returns the milliseconds of the fastest step, and the shortest wait of a step (mean of the ranks)."""
+    """Returns the milliseconds of the fastest step, and the shortest total wait of a step in milliseconds, each the mean over the ranks."""
     times, slices = trace_steps(artifact, 6, *options)
     waits = {}
     for event in slices:
@@ -41,12 +42,12 @@ def measure(artifact, *options):
 
 
 def attempt(sent):
-    """Returns the milliseconds of one try: compute, exposed without and with a schedule, and the lower bound."""
+    """Makes one try. Returns milliseconds per step: compute time, waits without a schedule, waits with a schedule, and the lower bound of the waits."""
     step, waited = measure("plain.fsdp")
     compute = (step - waited) / 1e3
     links = sent / (PART * compute)
-    # Initial estimates of kernels. They are scaled below so that their sum is the measured compute
-    # time.
+    # Initial rates of the device. The loop below scales them until the estimated compute time of a
+    # step equals the measured time.
     device = {"f32_multiply_adds_per_second": 1e11, "bf16_multiply_adds_per_second": 2e11, "bytes_per_second": 1.5e10, "launch_seconds": 1e-6}
     cluster = {"name": "here", "device": device, "links": [{"name": "slow", "bytes_per_second": links, "seconds": 1e-5}]}
     for correction in range(2):
@@ -63,7 +64,7 @@ def attempt(sent):
 
 
 def best_of(model, tries):
-    """Returns the try of a model that hides most. Works in a temporary folder."""
+    """Returns the result of the try in which the schedule hides the largest share of the waits. Works in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         run("fsdp-modelgen", *model, "-o", "gpt.mlir")

@@ -3,10 +3,10 @@
   build/python/bin/python benchmarks/peers/cpu_train.py --python=PYTHON [--rounds=3] [--out=PAGE.md]
 
 PYTHON is a Python with torch; jax is optional. Nothing is installed. Each program runs in a process of its own: it warms up,
-then takes some steps of one sequence of 1024 tokens per rank (forward, backward, clipping, AdamW). Programs take turns, round
-by round, so that each meets the same state of the machine. A row shows the best round and the spread (worst / best time).
-Ranks of several processes have one thread each, a single rank has two. PyTorch's bf16 is autocast; with fully_shard it is
-MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 fine, 1 a program failed, 2 bad usage.
+then takes some steps of one sequence of 1024 tokens per rank (forward, backward, clipping, AdamW). All programs run once in each round, so that other
+processes of the machine affect all of them. A row of the table shows the best round, and the spread: the time of the worst round divided by that of the
+best. A single rank has two threads, and each of two ranks has one thread. PyTorch uses bf16 by autocast, or with fully_shard by
+MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 success, 1 a program failed, 2 bad usage.
 """
 import argparse
 import datetime
@@ -23,14 +23,14 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 LENGTH, WARM, STEPS = 1024, 2, 4
 LIMIT_SECONDS = 900
-# Each entry has a name, a number of ranks, and the threads of a rank.
+# Each entry has a name, a number of ranks, and the number of threads per rank.
 PROGRAMS = [("fsdp-mlir", 1, 2), ("torch eager", 1, 2), ("torch.compile", 1, 2), ("jax", 1, 2),
             ("fsdp-mlir", 2, 1), ("fully_shard + gloo", 2, 1), ("jax", 2, 1)]
 DTYPES = ["f32", "bf16"]
 
 
 def report(seconds, loss):
-    """Prints the result of a child process: seconds of each step, the last loss, and the largest resident bytes."""
+    """Prints the result of a child process as JSON: the seconds of each timed step, the last loss, and the peak resident bytes."""
     import resource
 
     print(json.dumps({"seconds": seconds, "loss": loss,
@@ -38,7 +38,7 @@ def report(seconds, loss):
 
 
 def timed(step):
-    """Runs the warm-up and the timed steps. Returns their seconds and the last loss."""
+    """Runs the warm-up steps and the timed steps. Returns the seconds of each timed step, and the last loss."""
     seconds, loss = [], None
     for number in range(WARM + STEPS):
         start = time.perf_counter()
@@ -117,7 +117,7 @@ def train_jax(dtype, ranks):
 
     parameters, loss_of = models.make_jax(LENGTH)
     mesh = Mesh(np.array(jax.devices()), ("shard",))
-    # Shards fully: splits the first dimension that the number of ranks divides.
+    # Splits each value in its first dimension of at least 64 that is a multiple of the number of ranks.
     def place(value):
         split = next((i for i, n in enumerate(value.shape) if n % ranks == 0 and n >= 64), None)
         axes = [None] * value.ndim
@@ -162,7 +162,7 @@ def child(words):
 
 
 def run_own(tools, folder, ranks, threads, dtype):
-    """Compiles once and trains. Returns the result in the form of a child process."""
+    """Compiles the model unless its artifact exists, and trains with fsdp-run. Returns the result with the members that a child process prints."""
     artifact = folder / f"{ranks}.{dtype}.fsdp"
     if not artifact.exists():
         subprocess.run([tools / "fsdp-modelgen", "gpt2", "--batch=1", f"--seq={LENGTH}", "-o", folder / "gpt2.mlir"],
@@ -177,7 +177,7 @@ def run_own(tools, folder, ranks, threads, dtype):
 
 
 def run_peer(python, name, ranks, threads, dtype):
-    """Runs a program of PyTorch or JAX. The memory of several processes is the memory of one, times their number."""
+    """Runs a program of PyTorch or JAX. The memory of several processes is the memory of the first, times their number."""
     words = [python, __file__, "--child", name, dtype, str(threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if name == "jax":
@@ -200,7 +200,7 @@ def run_peer(python, name, ranks, threads, dtype):
 
 
 def describe(python):
-    """Returns versions, and the processor's model and its features for matrix products."""
+    """Returns the versions of the packages, and the processor's model and its features for matrix products."""
     code = ("import importlib.metadata as m\nfor p in ('torch', 'jax', 'jaxlib', 'optax'):\n"
             "  try: print(p, m.version(p))\n  except m.PackageNotFoundError: pass")
     found = subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.split("\n")
@@ -218,7 +218,7 @@ def page(results, versions, processor, rounds):
              "with clipping and AdamW, on one sequence of 1024 tokens per rank. `benchmarks/peers/cpu_train.py` wrote it.", "",
              f"- Date: {datetime.date.today()}", *textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
              f"- Versions: {versions}", f"- Programs took turns in {rounds} rounds of {STEPS} steps; the best step counts.",
-             "- Spread: worst / best time of a step.", "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
+             "- Spread is the worst divided by the best time of a step.", "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
     for (name, ranks, threads, dtype), (seconds, size) in results.items():
         own = results.get(("fsdp-mlir", ranks, threads, dtype))
         ratio = f"{min(seconds) / min(own[0]):.2f}" if own else "-"

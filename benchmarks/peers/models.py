@@ -1,4 +1,4 @@
-"""GPT-2 in PyTorch and in JAX, with the shapes of `fsdp-modelgen gpt2`: tied head, GELU by tanh, no dropout."""
+"""GPT-2 in PyTorch and in JAX, with the shapes of `fsdp-modelgen gpt2`, a tied output head, GELU by tanh, and no dropout."""
 import math
 
 VOCABULARY, LAYERS, HEADS, WIDTH = 50257, 12, 12, 768
@@ -6,7 +6,7 @@ RATE, DECAY, CLIP = 3e-4, 0.1, 1.0
 
 
 def make_torch(length):
-    """Returns a module whose forward takes tokens and targets [batch, length] and returns the mean loss."""
+    """Returns a module whose forward computes the mean loss from tokens and targets, each [batch, length]."""
     import torch
     import torch.nn.functional as F
     from torch import nn
@@ -48,7 +48,7 @@ def make_torch(length):
 
 
 def make_jax(length):
-    """Returns (parameters, loss(parameters, tokens, targets, dtype)). Products sum operands of `dtype` in f32."""
+    """Returns the parameters, and the function loss(parameters, tokens, targets, dtype). Matrix products convert operands to `dtype` and sum in f32."""
     import jax
     import jax.numpy as jnp
 

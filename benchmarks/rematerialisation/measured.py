@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the measured cost of recomputation with the planned cost: `auto` at 60 % of the arena, and without checkpointing.
+"""Compares the measured with the planned cost of recomputation: activation checkpointing `auto` with 60 % of the arena, against no checkpointing.
 
     benchmarks/rematerialisation/measured.py [--share=0.6] [--rounds=8] [--ranks=1,2] [--cpu-time] [options of fsdp-modelgen]
 
-Runs of both artifacts alternate, on one processor per rank, with two steps each after a warm-up
-step. The fastest step of each counts, since other processes only add time. The planned ratio
-compares the estimated times of kernels (docs/reference/explain.md: compute_seconds). `--cpu-time`
-measures the CPU time of the ranks, for machines that are shared.
+Runs of both artifacts alternate, on one processor per rank, with two steps each after a warm-up step. The fastest step of each artifact
+counts, since other processes only add time. The planned ratio is that of the estimated times of all kernels (compute_seconds in
+docs/reference/explain.md). `--cpu-time` measures the CPU time of the ranks, for machines that are shared.
 """
 import argparse
 import os
@@ -20,7 +19,7 @@ MODEL = ["gpt2", "--layers=6", "--hidden=256", "--heads=4", "--vocab=256", "--se
 
 
 def compare(ranks, share, rounds, member):
-    """Returns the ratio of the arenas, the planned ratio of times, and the milliseconds of both artifacts."""
+    """Returns the ratio of the arena sizes, the planned ratio of compute times, and the fastest step of both artifacts in milliseconds."""
     options = [f"--mesh=shard={ranks}", "--threads-per-rank=1"]
     none = explain("model.mlir", *options, "--overlap")
     limit = int(none["memory"]["peak"] * share)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Plots time against memory: --activation-checkpointing=auto at several limits, with none and full.
+"""Plots step time against memory for --activation-checkpointing=auto at several memory limits, and for the values `none` and `full`.
 
     benchmarks/rematerialisation/sweep.py [--out=docs/benchmarks] [options of fsdp-modelgen]
 
-Uses plans alone, without code, so the numbers depend on the model only: the estimated time
-of a step on CPU ranks, and the arena. Writes a table and a plot (SVG).
-Default model: GPT-2 124M, 4 x 1024 tokens per rank, 4 ranks.
+Reads only plans, and runs no step. A plan states the estimated time of a step on CPU ranks and the size of the arena, so the numbers are equal on every
+machine. Writes a table and a plot (SVG). The default model is GPT-2 124M with 4 x 1024 tokens per rank on 4 ranks.
 """
 import argparse
 import json
@@ -26,7 +25,7 @@ def explain(model, mesh, *options):
 
 
 def plot(points, none, full, path):
-    """Writes the plot: memory on the x axis, time on the y axis, both relative to no checkpointing."""
+    """Writes the plot. The x axis is memory and the y axis is time, both divided by their values without checkpointing."""
     left, top, width, height = 70, 20, 520, 300
     low, high = 0.3, 1.02
     most = max(time for _, time in points + [full]) / none[1] + 0.02

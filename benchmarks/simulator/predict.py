@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""Compares measured steps on this machine with `fsdp-run --simulate`, whose rates come from another model.
+"""Compares step times that are measured on this machine with those of `fsdp-run --simulate`, whose rates are measured on another model.
 
     benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--ranks=1,2]
                                     [--cpu-time]
 
- 1. Calibrate, for one rank and for two. A small GPT runs with a trace. The fastest run of each
-    command counts, since other processes only add time. The rate of a kind of kernel is the mean
-    over all its commands; the time between commands is attributed to launches. Rates of links come
-    from cpu_collectives, which is independent of models: a step gathers twice and reduces once, so
-    a link has the mean rate of these three collectives, at the size nearest to that of a unit.
- 2. Predict steps of models of other depth, width, length and kind, without code, on that cluster.
- 3. Measure the same models on one processor per rank: the fastest step and the median.
+ 1. Calibrate for one rank and for two: a small GPT is trained with a trace. The fastest run of each command counts, since other processes only add time.
+    The rate of a kind of kernel is the mean over all its commands. The time between commands is taken as launch time. The rates of links are measured by
+    cpu_collectives. A step gathers a unit twice and reduces it once, so a link's rate is the mean of these three, at the size nearest to the unit's.
+ 2. Simulate steps of models of other depth, width, sequence length and family with these rates.
+ 3. Measure the fastest and the median step of the same models, on one processor per rank.
 
-`--cluster` writes the last cluster to a file. `--cpu-time` measures CPU time of the ranks, for machines that are shared. CPU
-time contains waits only while a rank spins, so the result for one rank is more reliable than for two.
+`--cluster` writes the last simulated cluster to a file. `--cpu-time` measures the CPU time of the ranks, for machines that are shared. CPU time does not
+contain waits in which a rank sleeps, so it is more reliable for one rank than for two.
 """
 import argparse
 import collections
@@ -33,22 +31,22 @@ PREDICTED = [
     ("GPT, 6 layers of 512, 4 x 128 tokens", ["gpt2", "--layers=6", "--hidden=512", "--heads=8", "--vocab=1024", "--seq=128", "--batch=4"]),
     ("Llama, 6 layers of 384, 2 x 256 tokens", ["llama", "--layers=6", "--hidden=384", "--heads=6", "--vocab=1024", "--seq=256", "--batch=2"]),
 ]
-Trace = collections.namedtuple("Trace", "commands launch_seconds")  # [(kind, kernel, bytes, seconds)], of a rank
+Trace = collections.namedtuple("Trace", "commands launch_seconds")  # commands is a list of (kind, kernel, bytes, seconds)
 
 
 def trace_commands(artifact, ranks, steps, cpu_time):
-    """Returns the fastest run of each command of a step, as the mean of the ranks. With CPU time, returns the mean run instead: the trace
-    does not tell which command was interrupted, so the fastest run would be an undisturbed command of a disturbed step."""
+    """Returns the seconds of the fastest run of each command of a step, averaged over the ranks. With `cpu_time`, returns the mean over all runs instead,
+    because the trace does not show which command another process interrupted."""
     times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
     compute = min(event["tid"] for event in slices)
-    lanes = collections.defaultdict(list)  # by rank and step
+    lanes = collections.defaultdict(list)  # the commands of each (rank, step)
     spans = {}
     for event in sorted((event for event in slices if event["tid"] == compute), key=lambda event: event["ts"]):
         if event["name"].startswith("step "):
             spans[event["pid"], int(event["name"][5:])] = event["dur"]
         else:
             lanes[event["pid"], event["args"]["step"]].append(event)
-    if cpu_time:  # distributes the time of other processes over all commands of the step
+    if cpu_time:  # scales the commands of a step so that their sum is the step's CPU time
         for (rank, step), lane in lanes.items():
             part = min(times[step - 2] / ranks / (spans[rank, step] / 1e3), 1)
             spans[rank, step] *= part
@@ -68,7 +66,7 @@ def trace_commands(artifact, ranks, steps, cpu_time):
 
 
 def products_of(artifact):
-    """Returns the multiply-adds of a run of each kernel."""
+    """Returns the number of multiply-adds of each kernel by the kernel's name."""
     found = re.findall(r"^ *kernel \d+ '(\w+)' .*; (\d+) multiply-adds", run("fsdp-run", artifact, "--dump"), re.M)
     return {name: int(count) for name, count in found}
 
@@ -77,7 +75,7 @@ def calibrate_device(ranks, steps, cpu_time):
     run("fsdp-modelgen", *CALIBRATION, "-o", "small.mlir")
     run("fsdp-compile", "small.mlir", f"--mesh=shard={ranks}", "--threads-per-rank=1", "-o", "small.fsdp")
     trace, products = trace_commands("small.fsdp", ranks, steps, cpu_time), products_of("small.fsdp")
-    sums = collections.defaultdict(lambda: [0, 0, 0])  # by kind: seconds, bytes, multiply-adds
+    sums = collections.defaultdict(lambda: [0, 0, 0])  # seconds, bytes and multiply-adds of each kind of kernel
     for kind, kernel, moved, seconds in trace.commands:
         if kind != "wait":
             sums[kind] = [a + b for a, b in zip(sums[kind], (seconds, moved, products.get(kernel, 0)))]
@@ -94,7 +92,7 @@ def calibrate_device(ranks, steps, cpu_time):
 
 
 def calibrate_links(build):
-    """Returns the links of the simulated cluster, by bytes of a unit."""
+    """Returns descriptions of the simulated link by the bytes of a unit for which their rate holds."""
     sizes = [4, 1024, 4096, 16384]
     seconds = collections.defaultdict(dict)
     for line in run(f"{build}/bin/cpu_collectives", "local", *map(str, sizes), cores=2).splitlines():
@@ -119,7 +117,7 @@ def predict(model, ranks, device, links):
 
 
 def measure(ranks, steps, cpu_time):
-    """Returns the seconds of the fastest step and of the median step."""
+    """Trains `steps` steps. Returns the seconds of the fastest step and of the median step."""
     times = run_steps("model.fsdp", steps, cores=ranks, member="cpu_ms" if cpu_time else "step_ms")
     each = [time / 1e3 / (ranks if cpu_time else 1) for time in times]
     return min(each), statistics.median(each)

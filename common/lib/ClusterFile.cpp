@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each read function returns false on an error; `problem` keeps the first error.
+// The functions of ClusterReader return false on an error. `problem` keeps the first error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using Kind = JsonValue::Kind;
 
 namespace {
 
-/// Name of a member of an object.
+/// The name of an allowed member of an object.
 struct Member {
   const char *name;
   bool required = true;
@@ -48,7 +48,7 @@ private:
   const std::vector<JsonValue> *readList(const JsonValue &object, const Text &what,
                                          const char *name);
 
-  /// Reads a rate per second. Its lower limit keeps computed times finite.
+  /// Reads a rate per second. The lower limit of 1 keeps quotients by the rate finite.
   bool readRate(const JsonValue &object, const Text &what, const char *name, double &rate) {
     return readNumber(object, what, name, 1, 1e24, "1 to 1e24", rate);
   }
@@ -87,7 +87,7 @@ bool ClusterReader::isObject(const JsonValue &value, const Text &what,
   return true;
 }
 
-/// Reads a number in [least, most], which `range` gives in words. An absent member keeps `number`.
+/// Reads a number in [least, most], called `range` in errors. Keeps `number` if there is none.
 bool ClusterReader::readNumber(const JsonValue &object, const Text &what, const char *name,
                                double least, double most, const char *range, double &number) {
   const JsonMember *member = object.find(name);
@@ -102,7 +102,7 @@ bool ClusterReader::readNumber(const JsonValue &object, const Text &what, const 
   return true;
 }
 
-/// Reads a whole number above `above` that is a multiple of `multipleOf` and at most 2^32.
+/// Reads a whole number that is a multiple of `multipleOf`, above `above` and at most 2^32.
 bool ClusterReader::readWhole(const JsonValue &value, const Text &what, const Text &expected,
                               uint64_t multipleOf, uint64_t above, uint64_t &number) {
   bool isWhole = value.is(Kind::integer) && value.text.front() != '-';

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // open(2) without O_NONBLOCK would wait for a process that writes a named pipe. With O_NONBLOCK,
-// read(2) returns 0 while no process has opened the pipe for writing, and fails with EAGAIN while
-// one has, but has written nothing.
+// read(2) returns 0 while no process has opened the pipe for writing. read(2) fails with EAGAIN
+// while a process has opened the pipe for writing but the pipe is empty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 static constexpr int pauseMicroseconds = 20000, pausesWithoutWriter = 500,
                      millisecondsWithoutData = 600000;
 
-/// Returns a size such as "16 MiB", or "5 bytes" if it is not a number of MiB.
+/// Returns text such as "16 MiB", or "5 bytes" if `bytes` is not a multiple of 1 MiB.
 static std::string sizeText(uint64_t bytes) {
   bool isRound = bytes >> 20 && bytes % (1 << 20) == 0;
   return isRound ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes) + " bytes";
@@ -47,7 +47,7 @@ static std::string readAll(int file, bool isPipe, uint64_t most, std::string &by
       pollfd waiting{file, POLLIN, 0};
       if (::poll(&waiting, 1, millisecondsWithoutData) == 0)
         return "cannot be read: no data within 600 seconds";
-      began = true; // a process has opened the pipe; the pipe ends when that process closes it
+      began = true; // a process has opened the pipe, so a result of 0 is the end
     } else if (errno != EINTR) {
       return std::string("cannot be read: ") + std::strerror(errno);
     }

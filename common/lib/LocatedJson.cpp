@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. nlohmann's parser reads the text through an iterator that counts the bytes read.
-//  2. The parser reports a token right after reading it (a number: one byte later).
-//     The token's beginning is found by walking back over it.
-//  3. Offsets become lines and columns by binary search in a list of lines.
+//  2. The parser reports a token right after its last byte, or for a number one byte later. Walking
+//     back over the token's bytes finds the offset at which the token begins.
+//  3. A binary search in the offsets of all lines converts an offset to line and column.
 //
-// O(text + tokens log lines).
+// The time is O(bytes + tokens · log lines).
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ std::optional<uint64_t> JsonValue::asUnsigned() const {
 std::optional<double> JsonValue::asDouble() const {
   if (!is(Kind::integer) && !is(Kind::number))
     return std::nullopt;
-  // The parser has refused numbers that are too large, so a number out of range is almost 0.
+  // The parser refuses numbers that are too large, so a number out of range is too close to 0.
   return readNumber<double>(*this).value_or(0);
 }
 
@@ -60,7 +60,7 @@ std::string fsdpcommon::shortText(std::string_view text, size_t most) {
     result += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
   if (text.size() <= most)
     return result;
-  // Do not cut a character of UTF-8 in two.
+  // A character of several UTF-8 bytes is not cut in two.
   while (!result.empty() && (static_cast<unsigned char>(text[result.size()]) & 0xc0) == 0x80)
     result.pop_back();
   return result + "...";
@@ -87,7 +87,7 @@ std::string JsonValue::describe() const {
 
 namespace {
 
-/// Iterates over the text and counts the bytes read in *offset.
+/// Iterates over the text, and counts in *offset how many bytes have been read.
 class NotingIterator {
 public:
   using iterator_category = std::input_iterator_tag;
@@ -115,8 +115,8 @@ private:
   size_t *offset;
 };
 
-/// Builds the tree of values. Pointers on the stack stay valid, because only the innermost value
-/// grows.
+/// Builds the tree of values. The stack points to the open values. These pointers stay valid,
+/// because elements are added only to the innermost open value.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 public:
   TreeBuilder(std::string_view text, JsonProblem &problem) : text(text), problem(problem) {
@@ -170,11 +170,11 @@ public:
                  "expected a number that a double can hold, found " + shortText(token)};
       return false;
     }
-    // The text is "[json.exception.parse_error.101] parse error at line 1, column 2: DETAILS".
+    // `what` is "[json.exception.parse_error.101] parse error at line 1, column 2: DETAILS".
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
     what = what.substr(begin == std::string_view::npos ? 0 : begin + 2);
-    // DETAILS may end in "last read: '...'" with a long string or number, which is shortened.
+    // DETAILS may end in "last read: '...'", which contains a string or number and is shortened.
     size_t last = what.find("; last read: ");
     problem = {line, column, "not JSON: " + std::string(what.substr(0, last))};
     if (last != std::string_view::npos)
@@ -215,7 +215,7 @@ private:
     add(kind, begin)->text = text.substr(begin, offset - begin);
     return true;
   }
-  /// Adds a number, whose text is found by walking back from `offset`.
+  /// Adds a number. Its text is found by walking back from `offset`.
   bool number(JsonValue::Kind kind) {
     auto belongs = [&](size_t at) {
       return std::string_view("0123456789+-.eE").find(text[at]) != std::string_view::npos;
@@ -243,11 +243,11 @@ private:
 
   std::string_view text;
   JsonProblem &problem;
-  std::vector<size_t> lines; ///< offsets of the lines' beginnings
+  std::vector<size_t> lines; ///< offsets at which lines begin
   size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
-  std::vector<std::set<std::string>> names; ///< of the members of each value on the stack
+  std::vector<std::set<std::string>> names; ///< names in each value on the stack
 };
 
 } // namespace

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows the standard step by step: 64-byte blocks, a schedule of 64 words, 64 rounds on eight
-// words of state, and the length in bits at the end. Uses the processor's instructions for rounds
-// and schedule if there are any.
+// Follows the steps of the standard: 64-byte blocks, a schedule of 64 words per block, 64 rounds on
+// eight words of state, and the length in bits after the data. The SHA instructions of the
+// processor are used if it has them.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -61,7 +61,7 @@ static void compressPlain(uint32_t state[8], const uint8_t *block) {
 #include <immintrin.h>
 
 static int hasInstructions(void) {
-  static int known; /* 0: not determined yet */
+  static int known; /* 0 until determined */
   if (!__atomic_load_n(&known, __ATOMIC_RELAXED)) {
     unsigned a, b = 0, c = 0, d, sse4 = 0;
     __get_cpuid(1, &a, &b, &sse4, &d);
@@ -73,8 +73,8 @@ static int hasInstructions(void) {
   return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
 }
 
-/* State stands as (a, b, e, f) and (c, d, g, h), highest first; four words of the schedule are in a
- * register, and the next four come from the last sixteen. */
+/* Two registers hold the state words (a, b, e, f) and (c, d, g, h), the highest element first. Four
+ * registers hold the last 16 words of the schedule, from which the next four are computed. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void compressFast(uint32_t state[8],
                                                                      const uint8_t *block) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// libsodium signs and verifies. Keys of Ed25519 have one encoding in DER (RFC 8410): a fixed prefix
-// and the 32 bytes of the key, so no parser of ASN.1 is needed:
+// libsodium signs and verifies. No ASN.1 parser is needed, because RFC 8410 allows one DER encoding
+// of an Ed25519 key: a fixed prefix (below in hexadecimal) and the 32 bytes of the key.
 //
 //   -----BEGIN PRIVATE KEY-----   302e020100300506032b657004220420 and the seed
 //   -----BEGIN PUBLIC KEY-----    302a300506032b6570032100 and the point
@@ -25,12 +25,12 @@
 using namespace fsdpcommon;
 
 namespace {
-/// The text that surrounds a key, and the bytes before it.
+/// What a key file contains besides the key: PEM lines, and the DER prefix before the 32 bytes.
 struct KeyForm {
   const char *begin, *end, *what, *command;
   std::vector<unsigned char> prefix;
 };
-/// 32 bytes that are overwritten when they are no longer needed.
+/// The 32 bytes of a key. The destructor overwrites them.
 struct Key {
   unsigned char bytes[32] = {};
   ~Key() { sodium_memzero(bytes, sizeof bytes); }
@@ -59,7 +59,7 @@ static const KeyForm &publicForm() {
   return form;
 }
 
-/// Reads a regular file of at most `most` bytes. Returns an error, or an empty text.
+/// Reads a regular file of at most `most` bytes. Returns an error, or "" on success.
 static std::string readFile(const std::string &path, size_t most, std::string &content) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;
@@ -75,7 +75,7 @@ static std::string readFile(const std::string &path, size_t most, std::string &c
   return "";
 }
 
-/// Reads a key in PEM. Returns an error, or an empty text.
+/// Reads a key from a PEM file. Returns an error, or "" on success.
 static std::string readKey(const std::string &path, const KeyForm &form, Key &key) {
   std::string text;
   if (std::string error = readFile(path, maxKeyBytes, text); !error.empty())

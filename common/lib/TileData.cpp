@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The tile registers are a dynamic state of XSAVE, which a process requests by arch_prctl
-// (Documentation/arch/x86/xstate.rst of Linux). Kernels before 5.16 have no such request and do not
-// enable the state.
+// The tile registers are a state component of XSAVE that Linux enables for a process on request:
+// arch_prctl, see Documentation/arch/x86/xstate.rst of Linux. Linux before 5.16 has no such request
+// and does not enable the component.
 //
 //===----------------------------------------------------------------------===//
 

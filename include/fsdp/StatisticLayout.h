@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gives llvm::Statistic, and so mlir::Pass::Statistic, the members that the installed LLVM was
-// built with. llvm/ADT/Statistic.h leaves these members out if NDEBUG is defined. Distributions
-// build LLVM with NDEBUG. This project is built without NDEBUG, because LLVM's headers then check
-// indices and casts. CMake includes this file at the beginning of each source of the compiler
-// (-include) if LLVM was built without assertions.
+// Makes the memory layout of llvm::Statistic, and thus of mlir::Pass::Statistic, the one with which
+// the installed LLVM was built. llvm/ADT/Statistic.h omits some members if NDEBUG is defined.
+// Distributions build LLVM with NDEBUG. This project is built without NDEBUG, because LLVM's
+// headers then check indices and casts. If LLVM was built without assertions, CMake includes this
+// file at the beginning of each source of the compiler (-include).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 #define FSDP_STATISTICLAYOUT_H
 
 #ifndef NDEBUG
-// The headers that Statistic.h includes come first, so that only Statistic.h itself sees NDEBUG.
+// Include the headers of Statistic.h before NDEBUG is defined, so that it affects only Statistic.h.
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Compiler.h"
 #include <atomic>

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Views form trees: %b is a view of %a if %b occupies a range of %a's memory. The end of a value is
-// the last position at which its content is read.
+// The value %b is a view of %a if %b occupies a range of %a's memory. The end of a value is the
+// last position at which an op reads the content of the value or of a view of it.
 //
 //   0  %a = kernel_call                       end(%a) = 4, read through %b
 //   1  scf.for {
@@ -13,7 +13,7 @@
 //   3    %c = kernel_call(%b)                 end(%b) = 4: the next iteration reads it again
 //   4  }
 //
-// Each use of each value is visited once: O(ops).
+// getEnd() visits each use of each value once: O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ static int64_t countRanks(Op op, SymbolTableCollection &tables) {
   return ranks;
 }
 
-/// Returns the size of the unit's flat buffer divided by the size of the op's shard.
+/// Returns the number of shards of the op's unit: its flat size divided by the size of the shard.
 template <typename Op>
 static int64_t countShards(Op op, SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
@@ -68,7 +68,7 @@ std::optional<int64_t> fsdp::getTripCount(scf::ForOp loop) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The integer base + slope * (iteration of the enclosing loop).
+/// The integer base + slope * i, where i is the number of the iteration of the enclosing loop.
 struct Linear {
   int64_t base = 0, slope = 0;
 };
@@ -126,8 +126,8 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   RankedTensorType source = op.getSourceType();
   if (!op.getType().hasStaticShape() || !source.hasStaticShape() || !op.hasUnitStride())
     return std::nullopt;
-  // A slice is contiguous if, from the innermost dimension outwards, it takes whole dimensions,
-  // then a part of one, then single elements.
+  // A slice is contiguous if its innermost dimensions are complete, the next dimension outwards is
+  // arbitrary, and all further dimensions have one element.
   ViewOffset result;
   int64_t pitch = getStorageBytes(RankedTensorType::get({1}, source.getElementType()));
   bool cut = false;

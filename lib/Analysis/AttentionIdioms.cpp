@@ -4,20 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names masks by the conditions that MaskFormula.cpp reads (n and w are constants):
+// Derives the name of a mask from its formula (MaskFormula.h). Row q may read key k if the
+// condition holds; n and w are constants:
 //
 //   q >= k                causal                  q + (Sk - Sq) >= k    causal to the end
 //   k >= q - w            window of w + 1         k < n                 first n keys
 //   q / n == k / n        chunks of n             causal or first n     prefix-LM with n keys
 //   data[q] == data[k]    document                window or first n     window, or n sink keys
 //
-// Names score functions from the last operation inwards (x depends on the score, m does not):
+// Derives the names of the operations of score_mod, beginning with the last one. x is an operand
+// that depends on the score, and m is an operand that does not:
 //
 //   c · tanh(x / c)       softcap c               x + m[h] · (k - q)    ALiBi
 //   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias of each score
 //   x · m                 scale                   select(c, x, -big)    mask in the score
 //
-// The names are for messages only; code generation does not use them.
+// The names appear only in messages; code generation does not use them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +44,7 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The sum `row · q + column · k + offset`, plus other terms if `hasRest`.
+/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has further terms.
 struct Linear {
   int64_t row = 0, column = 0, offset = 0;
   bool hasRest = false;
@@ -90,8 +92,8 @@ static std::string textOf(TileExpr atom) {
   return text + " >= 0";
 }
 
-/// Names `q / n - k / n >= 0`, or `== 0` if `isEqual`. Returns an empty name if the atom has
-/// another form.
+/// Returns the name of `q / n - k / n >= 0` or, if `isEqual`, of `q / n - k / n == 0`. Returns an
+/// empty name if `atom` is not of the form q / n - k / n.
 std::string MaskNames::nameChunks(TileExpr atom, bool isEqual) {
   TileExpr row, column;
   for (auto &[factor, term] : atom.terms()) {
@@ -157,7 +159,7 @@ std::string MaskNames::nameUnknown(const MaskFormula &f) {
   return negation + (source.getDefiningOp<tensor::ExtractOp>() ? "table" : "data");
 }
 
-/// Names the equation `atom == 0`. Returns an empty name for an unknown form.
+/// Returns the name of the equation `atom == 0`, or an empty name if it has no common name.
 std::string MaskNames::nameEquation(TileExpr atom) {
   auto terms = atom.terms();
   bool isData = terms.size() == 2 && terms[0].factor == -terms[1].factor && atom.offset() == 0;
@@ -172,7 +174,7 @@ std::string MaskNames::nameEquation(TileExpr atom) {
 std::string MaskNames::nameAll(ArrayRef<MaskFormula> parts) {
   SmallVector<std::string> names;
   for (unsigned i = 0; i < parts.size(); ++i) {
-    // a >= 0 and -a >= 0 are one equation.
+    // The conditions a >= 0 and -a >= 0 together mean a == 0.
     bool isEquation = i + 1 < parts.size() && parts[i].kind == MaskFormula::Atom &&
                       parts[i + 1].kind == MaskFormula::Atom &&
                       parts[i].atom == parts[i + 1].atom * -1;
@@ -250,11 +252,12 @@ public:
 
 private:
   bool holdsScore(Value v) { return v == region.getArgument(0) || scored.contains(v); }
-  /// Returns true if `v` is a function of k - q and of values that depend on neither.
+  /// Returns true if `v` is a function of k - q and of values that depend on neither k nor q.
   bool isOfDistance(Value v);
   std::string nameTerm(Value m);
   std::string nameTable(tensor::ExtractOp extract);
-  /// Returns the name of `op`'s effect on the score, and the operand that holds the score.
+  /// Returns the name of the operation that `op` applies to the score, and the operand of `op` that
+  /// depends on the score.
   std::pair<std::string, Value> step(Operation *op);
   std::optional<std::pair<double, Value>> matchSoftcap(Operation *op);
 
@@ -308,7 +311,7 @@ std::string ScoreNames::nameTable(tensor::ExtractOp extract) {
   return isOther ? "gathered bias" : dims.empty() ? "bias" : "bias per " + llvm::join(dims, ", ");
 }
 
-/// Names an addend `m` that does not hold the score.
+/// Returns the name of `m`, an addend that does not depend on the score.
 std::string ScoreNames::nameTerm(Value m) {
   Operation *op = m.getDefiningOp();
   while (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op))
@@ -326,7 +329,7 @@ std::string ScoreNames::nameTerm(Value m) {
   return "bias";
 }
 
-/// Matches c · tanh(x / c); returns c and x.
+/// If `op` is c · tanh(x / c), returns c and x.
 std::optional<std::pair<double, Value>> ScoreNames::matchSoftcap(Operation *op) {
   if (!isa<arith::MulFOp>(op))
     return std::nullopt;

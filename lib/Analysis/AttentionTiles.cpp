@@ -6,17 +6,17 @@
 //
 //   q - k >= 0   for rows [q0, q1)   ->   k in [0, q1) for some row, in [0, q0 + 1) for all
 //
-// 1. mask_mod becomes a formula of conditions `tree >= 0` (MaskFormula.cpp).
-// 2. A condition is solved for the loop's variable, also inside divisions. If the condition
-//    contains the tile's variable, one end of the tile is substituted. For the keys to visit, this
-//    is the end that allows most keys; for the mask-free keys, the end that allows least. A
-//    condition that cannot be solved gives the whole loop to visit, and no mask-free part.
-// 3. `and` intersects the ranges of its operands pairwise; `or` lists all of them. Ranges with an
-//    equal begin or end are joined. Other ranges are joined if there are more than four, or if
-//    their order is not known.
-// 4. The ranges are made disjoint, and each mask-free part is clamped to its range.
+// 1. MaskFormula.cpp converts mask_mod to a formula of conditions `tree >= 0`.
+// 2. Each condition is solved for the loop's variable (k in the example), also inside divisions.
+//    For the tile's variable (q), the range to visit uses the end of the tile that allows the most
+//    keys; the mask-free range uses the end that allows the fewest. If a condition cannot be
+//    solved, the range to visit is the whole loop and the mask-free range is empty.
+// 3. For `and`, the ranges of the operands are intersected pairwise. For `or`, the result has the
+//    ranges of all operands. Ranges with an equal begin or end are joined. Other ranges are joined
+//    if there are more than four, or if their order is not known.
+// 4. The ranges to visit are made disjoint, and each mask-free range is clamped to its range.
 //
-// All ranges are in closed form, so the cost depends on the number of conditions, not on extents.
+// The bounds are expressions, so the cost depends on the number of conditions, not on extents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,9 @@ using Symbol = TileExpr::Symbol;
 static constexpr unsigned maxRanges = 4;
 
 namespace {
-/// A range before step 4. Every kept element is in the `visit` range of some part. Every element of
-/// a `full` range is kept for the whole tile.
+/// A range to visit and its mask-free range, before step 4. The range to visit of some part
+/// contains each element that the mask keeps. The mask keeps each element of a mask-free (`full`)
+/// range for the whole tile.
 struct Part {
   TileExpr visitBegin, visitEnd, fullBegin, fullEnd;
 };
@@ -54,7 +55,7 @@ private:
   };
   Parts partsOf(const MaskFormula &mask);
   Bounds solveAtom(TileExpr atom, bool some);
-  /// Returns the largest (or least) value over the tile; null if it is not known.
+  /// Returns the largest (or least) value of `expr` over the tile; null if it is unknown.
   TileExpr extremeOverTile(TileExpr expr, bool largest);
   bool hasLoop(TileExpr expr) {
     return expr.contains(
@@ -111,8 +112,8 @@ TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
   return result;
 }
 
-/// Returns the range of the loop in which `atom >= 0` holds for at least one element of the tile
-/// (if `some`), or for all elements (otherwise).
+/// Returns a range of the loop. If `some`, it contains all iterations with `atom >= 0` for some
+/// element of the tile. Otherwise, its iterations have `atom >= 0` for all elements.
 RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   Bounds unclear{zero, some ? extent : zero};
   TileExpr inLoop, rest = TileExpr::constant(atom.offset());
@@ -123,7 +124,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
     if (isSolved) {
       inLoop = term;
       factor = f;
-      // A second term has the loop's variable, so use the range of that term.
+      // Replace a further term that contains the loop's variable by a bound of the term's range.
     } else if (hasLoop(term)) {
       rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
     } else {
@@ -135,7 +136,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
     return unclear;
   if (!inLoop)
     return {zero, TileExpr::choose(rest, extent, zero)};
-  // factor · x + rest >= 0
+  // The condition is now factor · x + rest >= 0.
   bool isLower = factor > 0;
   TileExpr bound = isLower ? (rest * -1).ceilDiv(factor) : rest.floorDiv(-factor);
   if (!bound)
@@ -154,8 +155,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Returns a mask-free range of the union: the hull if begins or ends are equal, else the longer
-/// mask-free range.
+/// Returns a mask-free range for the union of `a` and `b`. If their mask-free ranges have an equal
+/// begin or end, the result is the union of the two ranges, else the longer range.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
@@ -175,10 +176,10 @@ static Part unite(const Part &a, const Part &b) {
 /// Returns true if the range [begin, end) is provably empty.
 static bool isEmpty(const TileExpr &begin, const TileExpr &end) { return isAtLeast(begin, end); }
 
-/// Joins parts with an equal begin or end, then other parts until there are at most `count`.
+/// Joins parts with an equal begin or end, then further parts until at most `count` parts are left.
 void RangeSolver::mergeParts(Parts &parts, unsigned count) {
   llvm::erase_if(parts, [](const Part &p) { return isEmpty(p.visitBegin, p.visitEnd); });
-  // Give all empty mask-free ranges one form.
+  // Make all empty mask-free ranges equal to [visitBegin, visitBegin).
   for (Part &p : parts)
     if (isEmpty(p.fullBegin, p.fullEnd))
       p.fullBegin = p.fullEnd = p.visitBegin;
@@ -238,7 +239,7 @@ Parts RangeSolver::partsOf(const MaskFormula &mask) {
   llvm_unreachable("all kinds are above");
 }
 
-/// Sorts the parts by their begin. Joins parts whose order is not known.
+/// Sorts the parts by `visitBegin`. Joins parts whose order cannot be proved.
 static void sortParts(Parts &parts) {
   for (unsigned i = 0; i < parts.size(); ++i) {
     auto isFirst = [&](const Part &p) {
@@ -263,7 +264,8 @@ static TileExpr clamp(TileExpr x, TileExpr lo, TileExpr hi) {
 
 SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
   Parts parts = partsOf(mask);
-  // A tree that grew too large is null.
+  // A bound is null if its tree would be too large. Use the whole loop as the range to visit and
+  // the empty mask-free range instead.
   for (Part &p : parts) {
     p.visitBegin = p.visitBegin ? p.visitBegin : zero;
     p.visitEnd = p.visitEnd ? p.visitEnd : extent;
@@ -291,7 +293,7 @@ SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
 // The interface
 //===----------------------------------------------------------------------===//
 
-/// Returns the predicate for swapped operands: a < b is b > a.
+/// Returns the predicate that is equivalent after the operands are swapped: a < b is b > a.
 static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
@@ -316,7 +318,8 @@ static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Collects the conjuncts that compare data of the row with data of the column.
+/// Appends the comparisons in the conjunction `condition` of a value of the row with one of the
+/// column.
 static void collectComparisons(Value condition, MaskReader &reader,
                                SmallVectorImpl<SideComparison> &comparisons) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
@@ -375,7 +378,7 @@ SmallVector<TileRange> AttentionTiles::inTiles(ArrayRef<TileRange> ranges, int64
     t.fullBegin = clamp(r.fullBegin.ceilDiv(size), t.begin, t.end);
     t.fullEnd = clamp(r.fullEnd.floorDiv(size), t.fullBegin, t.end);
     done = t.end;
-    // A tree is too large, so visit the whole loop.
+    // A tree would be too large, so visit all tiles.
     if (!done || !t.begin || !t.fullBegin || !t.fullEnd)
       return {{zero, zero, zero, TileExpr::constant(extent).ceilDiv(size)}};
     tiles.push_back(t);

@@ -11,7 +11,7 @@ using namespace mlir::fsdp;
 
 namespace {
 /// Multiply-adds per second of f32 (`wide`) and bf16 (`narrow`), bytes of memory traffic per
-/// second, and seconds of a launch.
+/// second, and seconds per launch.
 struct DeviceRates {
   double wide, narrow, memory, launch;
 };
@@ -50,18 +50,16 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
   if (ranks < 2)
     return 0;
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
-  int64_t inner = 1;         // ranks in one group of the levels below
-  int64_t steps = ranks - 1; // steps of the ring not yet assigned to a level
+  int64_t inner = 1;         // number of ranks in one group of the previous level
+  int64_t steps = ranks - 1; // number of steps of the ring not yet assigned to a level
   for (const ClusterLink &link : cluster.links) {
-    // Count the members of the ring in one group of the levels below, and in one group of this
-    // level.
+    // Count the members of the ring in one group of the previous level and of this level.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
     auto joined = static_cast<int64_t>(link.ranks);
     int64_t here = std::clamp<int64_t>(joined / stride, 1, ranks);
     if (here > below) {
       bandwidth = std::min(bandwidth, link.plain.bytesPerSecond * static_cast<double>(below));
-      // Count the steps of the ring that go from one group of the levels below to another within a
-      // group of this level.
+      // Count the ring's steps between groups of the previous level in one group of this level.
       int64_t crossings = std::min(steps, (ranks + below - 1) / below - (ranks + here - 1) / here);
       latency += static_cast<double>(crossings) * link.plain.stepSeconds;
       steps -= crossings;

@@ -8,12 +8,12 @@
 //   1 launch  k(@w, @y)     before: 0
 //   2 launch  u(@p)         before: 0
 //
-// 1. Collect the ranges that a command reads and writes. A loop has the ranges of all its commands
-//    in all iterations. An access to one rank's piece of a buffer counts as an access to the pieces
-//    of all ranks.
-// 2. Keep the order of two commands that access the same bytes if at least one of them writes.
+// 1. Collect the ranges of buffers that each command reads or writes. A loop accesses the ranges of
+//    all its commands in all iterations. If the range depends on the rank, the command counts as an
+//    access to the ranges of all ranks.
+// 2. A command depends on an earlier one if both access the same bytes and at least one writes.
 //
-// O(n^2) for n accesses to one buffer, summed over all buffers.
+// The cost is O(n^2) for n accesses to one buffer, summed over all buffers.
 //
 //===----------------------------------------------------------------------===//
 

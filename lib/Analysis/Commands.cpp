@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes exact lifetimes of buffers in command numbers:
+// Computes lifetimes of buffers as ranges of command numbers:
 //
 //   0  fill @s             @s  0..3   carried by the loop
 //   1  loop 4 {
@@ -12,8 +12,8 @@
 //   3    launch add(@a, @s)
 //   4  }  launch f(@s)     (its number is 4: the end of a loop has none)
 //
-// The home of a buffer is the innermost block that holds all of its commands. A command in a loop
-// inside the home extends the lifetime over that whole loop. O(commands).
+// If all commands that use a buffer are in one loop, the lifetime begins and ends with such
+// commands. Otherwise, a use in a loop extends the lifetime to the whole loop. O(commands).
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ static SmallVector<Access> getLaunchAccesses(LaunchOp launch, SymbolTableCollect
   return accesses;
 }
 
-/// Returns the access with which `fsdp.initialise` writes a state.
+/// Returns the range of the state buffer that `fsdp.initialise` writes.
 static SmallVector<Access> getInitialiseAccesses(InitialiseOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
@@ -86,11 +86,11 @@ SmallVector<NumberedCommand> fsdp::numberCommands(ProgramOp program) {
 }
 
 namespace {
-/// First and last command that use a buffer. `exact` has their own numbers; `outer` counts a
-/// command in a loop as the whole loop.
+/// First and last command that use a buffer. In `outer`, a use in a loop counts as a use by the
+/// first and by the last command of the loop.
 struct Usage {
   Lifetime exact, outer;
-  int64_t loop; // number of the loop that contains all uses, or -1
+  int64_t loop; // number of the loop that contains all uses; -1 if no loop does
 };
 } // namespace
 

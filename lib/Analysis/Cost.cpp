@@ -48,8 +48,8 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
                   : MeshOp();
   if (!mesh)
     return 0;
-  // Ranks are numbered row-major with the last axis fastest, so the stride of an axis is the
-  // product of the sizes of later axes.
+  // Numbers of ranks are row-major indices in the mesh, so the stride of an axis is the product of
+  // the sizes of later axes.
   int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
     ranks *= mesh.getAxisSize(name);
@@ -69,8 +69,7 @@ double CostModel::getLatency(CollectiveOp collective) {
   return getCollectiveSeconds(collective, 0);
 }
 
-/// Returns the bandwidth of a copy between memories, or 0 for a copy within one memory, which is
-/// limited by the reads and writes of that memory.
+/// Returns the bandwidth between the memories of a copy, or 0 for a copy within one memory.
 double CostModel::getCopyBandwidth(CopyOp copy) {
   auto program = copy->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
@@ -98,7 +97,7 @@ double CostModel::getSeconds(Operation *command) {
     if (double bandwidth = getCopyBandwidth(copy); bandwidth > 0)
       return static_cast<double>(copy.getSource().getBytes()) / bandwidth;
   double bytes = 0;
-  // The command is a copy or a fill.
+  // The time of any other command (a fill, a copy within one memory) is that of its memory traffic.
   for (const Access &access : getAccesses(command, tables))
     bytes += static_cast<double>(access.slice.getBytes());
   return bytes / cluster.memoryBytesPerSecond;

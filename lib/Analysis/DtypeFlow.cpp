@@ -8,14 +8,14 @@
 //          ->  loss: reduce, add                             ->            step block
 //                                  gradient, factors  ->  optimizer     -> state
 //
-// 1. Walk back from each result that updates state. The op that computes the result belongs to the
-//    optimizer. Its first tensor operand is the gradient, and its scalar operands are factors.
-// 2. Walk back from the gradients to the reduce_scatters, through loops.
-// 3. Walk back from the step block to the gradients (norm) and, from its first operand, to the
-//    reductions that compute the loss.
-// 4. All other ops belong to the model.
+// 1. Walk back from each result that updates state. The op that computes the result is in the part
+//    `optimizer`. Its first tensor operand is the gradient, its scalar operands are factors.
+// 2. Walk back from each gradient, through loops, to the reduce_scatter that computes it.
+// 3. Walk back from the op that updates the step block. Its first operand leads to the reductions
+//    that compute the loss, its other operands lead to the gradients, whose norm is computed.
+// 4. All ops that steps 1 to 3 do not visit belong to the part `model`.
 // 5. Make a row with the types of each reduction, product, attention, conversion and collective.
-// 6. Append the values of the forward that remain f32 despite --param-dtype, with the reason.
+// 6. Append rows for values of the forward that remain f32 despite --param-dtype, with reasons.
 //
 // O(ops).
 //
@@ -72,11 +72,11 @@ StepParts::StepParts(func::FuncOp program) {
     i == 0 ? followLoss(in) : followNorm(in);
 }
 
-/// Assigns `op` to a part. Returns false if `op` already belongs to a part.
+/// Assigns `op` to `part`. Returns false if `op` already belongs to a part.
 bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
 
-/// Follows the new state of a unit back to the op that updates it. Looks through a gather of the
-/// unit's pieces.
+/// Walks back from the new state of a unit, through a gather of its pieces, to the op of the
+/// update.
 void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   Operation *def = v.getDefiningOp();
   if (!def || !mark(def, StepPart::optimizer))
@@ -98,7 +98,7 @@ void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   }
 }
 
-/// Follows the scalar factors of an update (rates, corrections) up to the step block.
+/// Walks back from a scalar factor of an update (rate, correction) to the step block.
 void StepParts::followFactor(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !isScalar(v) || !mark(def, StepPart::optimizer))
@@ -118,7 +118,8 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // The model computes the operand of a collective, except for a conversion directly before it.
+  // Stop at a collective: the op that computes its operand belongs to the model, unless that op
+  // only converts the type.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))
@@ -144,14 +145,13 @@ void StepParts::followNorm(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::norm))
     return;
-  // Skip integers: they are results of checked lookups, which the model computes.
+  // Skip integer operands. They are the results of checks of lookups, which belong to the model.
   for (Value operand : def->getOperands())
     if (isa<FloatType>(getElementTypeOrSelf(operand.getType())))
       followNorm(operand);
 }
 
-/// Follows the loss back to the model's reductions. The operands of these reductions belong to the
-/// model.
+/// Walks back from the loss to the reductions that compute it. Their operands belong to the model.
 void StepParts::followLoss(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def)
@@ -172,7 +172,7 @@ void StepParts::followLoss(Value v) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Collects rows in the order of their first op.
+/// Collects the rows of the table, each at the position of its first op.
 class RowCollector {
 public:
   explicit RowCollector(func::FuncOp program) : parts(program) {
@@ -192,11 +192,11 @@ private:
   void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
 
   StepParts parts;
-  llvm::StringMap<unsigned> numbers; ///< row numbers, by part, op name and types
+  llvm::StringMap<unsigned> numbers; ///< indices of rows, by part, name of the op, and types
 };
 } // namespace
 
-/// Appends a row for each reason why values of the model stay f32 (`fsdp.kept_wide`).
+/// Appends a row for each reason in `fsdp.kept_wide` why values of the model stay f32.
 static void addKeptWide(ModuleOp module, SmallVectorImpl<DtypeRow> &rows) {
   auto kept = module->getAttrOfType<DictionaryAttr>(FSDPDialect::keptWideAttr);
   if (!kept)
@@ -220,7 +220,7 @@ static std::string arrow(Type from, Type to) {
 
 static bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v.getType())); }
 
-/// Returns how often a step runs the op.
+/// Returns how often a step executes the op.
 static int64_t countTurns(Operation *op) {
   int64_t turns = 1;
   for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
@@ -253,8 +253,8 @@ void RowCollector::addStates(func::FuncOp program) {
           arg.getType(), 1);
 }
 
-/// Returns the conversion that computes `yielded`; null if there is none. Looks through a select
-/// that may keep the old value.
+/// Returns the extf or truncf that computes `yielded`, possibly followed by a select; null if none
+/// does.
 static Operation *getConversion(Value yielded) {
   Operation *op = yielded.getDefiningOp();
   if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
@@ -262,7 +262,7 @@ static Operation *getConversion(Value yielded) {
   return isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(op) ? op : nullptr;
 }
 
-/// Returns true if noise is added to the bits before rounding (stochastic rounding).
+/// Returns true if the conversion rounds stochastically: noise is added to the bits of its operand.
 static bool isStochastic(Operation *conversion) {
   auto kept = conversion->getOperand(0).getDefiningOp<arith::SelectOp>();
   return kept && kept.getFalseValue().getDefiningOp<arith::BitcastOp>();
@@ -273,7 +273,7 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
   Block &body = *op.getBody();
   StepPart part = parts[op];
   if (op.getNumReductionLoops() != 0) {
-    // getDpsInputs returns by value, so keep the vector that `in` points into.
+    // getDpsInputs returns a temporary, so keep it while `in` points into it.
     SmallVector<Value> inputs = op.getDpsInputs();
     auto in = llvm::find_if(inputs, isFloat);
     if (in == inputs.end())
@@ -328,7 +328,7 @@ void RowCollector::visit(Operation *op) {
   if (isa<AttentionOp, AttentionGradOp>(op))
     return visitAttention(op);
   if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
-    // The kernels of these ops compute in at least f32.
+    // The kernels of these ops compute in f32 or a wider type.
     Type from = element(op->getOperand(0)),
          wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
     return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(),

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A range is one pair of signed bounds. Upstream's ConstantIntRanges hold signed and unsigned
-// bounds in the width of the type. For i1, the unsigned bounds are used.
+// An IntegerRange is one pair of signed bounds. MLIR's ConstantIntRanges contain both signed and
+// unsigned bounds. The conversion uses the signed bounds, but the unsigned bounds for i1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ static ConstantIntRanges toUpstream(Type type, IntegerRange range) {
 }
 
 IntegerRange fsdp::inferResultRange(Operation *op, ArrayRef<IntegerRange> operands) {
-  // Upstream does not decide eq and ne if only the signed bounds are disjoint, so decide them here.
+  // MLIR's rules do not fold eq and ne if only the signed bounds are disjoint, so fold them here.
   if (auto cmp = dyn_cast<arith::CmpIOp>(op);
       cmp && (operands[0].hi < operands[1].lo || operands[1].hi < operands[0].lo)) {
     if (cmp.getPredicate() == arith::CmpIPredicate::eq)

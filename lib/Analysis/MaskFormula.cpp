@@ -8,14 +8,15 @@
 //   %d = subi %q, %k ; %w = cmpi ult, %d, 256    q - k >= 0  and  255 - q + k >= 0
 //   %m = andi %a, %w                        ->   all three conditions
 //
-// 1. Integers become trees (TileExpr.h) over q, k, b, h: sums, products with constants, divisions
-//    and remainders by constants, minima, maxima, selects. Any other value that depends on neither
-//    q nor k is a scalar. All other values are opaque, with the range of their type. An op that may
-//    wrap is opaque too, so trees compute in unbounded integers.
+// 1. Integers become trees (TileExpr.h) over q, k, b, h. Trees represent sums, products with
+//    constants, divisions and remainders by constants, minima, maxima and selects. Other results,
+//    and results that may wrap, become leaves. A leaf is a scalar if its value depends on neither q
+//    nor k, else opaque: only its range is known.
 // 2. Comparisons become `a - b >= 0`. An unsigned comparison becomes two conditions if an operand
 //    may be negative.
-// 3. A minimum in a condition is a conjunction: min(x, y) + c >= 0 is x + c >= 0 and y + c >= 0.
-//    Maxima and selects are split in the same way. Negation is pushed down to the conditions.
+// 3. A condition on a minimum becomes a conjunction: min(x, y) + c >= 0 is x + c >= 0 and
+//    y + c >= 0. Conditions on maxima and selects are split similarly. Negations are applied to
+//    the conditions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ using Kind = TileExpr::Kind;
 RegionDependence::RegionDependence(Region &function) {
   if (function.empty())
     return;
-  // The arguments are, in order: [cotangent,] [score,] b, h, q, k, captured tensors.
+  // The arguments are, in order, [cotangent,] [score,] b, h, q, k, and the captured tensors.
   Block &body = function.front();
   unsigned floats = 0;
   while (floats < body.getNumArguments() && isa<FloatType>(body.getArgument(floats).getType()))
@@ -82,7 +83,7 @@ MaskFormula MaskFormula::join(Kind kind, MaskFormula a, MaskFormula b) {
 // Integers
 //===----------------------------------------------------------------------===//
 
-/// Returns the range of a type, clamped to the limit of a tree.
+/// Returns the range of a type, clamped to ±TileExpr::limit.
 static IntegerRange typeRange(Type type) {
   IntegerRange range = IntegerRange::ofType(type);
   return {std::max(range.lo, -TileExpr::limit), std::min(range.hi, TileExpr::limit)};
@@ -98,13 +99,13 @@ MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents)
     position.push_back(TileExpr::symbol(symbol, IntegerRange::below(extent)));
 }
 
-/// Returns a leaf for a value of which only the range is known.
+/// Returns a scalar or opaque leaf for a value of which only the range is known.
 TileExpr MaskReader::leaf(Value value, IntegerRange range) {
   return dependence.of(value) == Dependence::None ? TileExpr::scalar(value, range)
                                                   : TileExpr::opaque(value, range);
 }
 
-/// Returns a boolean as the integer 0 or 1; null if the formula is not a single condition.
+/// Returns a tree that is 1 if `condition` holds, else 0; null if it is not a single condition.
 static TileExpr asNumber(const MaskFormula &condition) {
   TileExpr one = TileExpr::constant(1), zero = TileExpr::constant(0);
   if (condition.kind == MaskFormula::True || condition.kind == MaskFormula::False)
@@ -120,7 +121,7 @@ TileExpr MaskReader::readInteger(Value value) {
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
   IntegerRange bound = typeRange(value.getType());
-  // A tree that may wrap, or that contains a 64-bit scalar, is replaced by a leaf.
+  // Replace a tree by a leaf if it may wrap or if it contains a 64-bit scalar.
   auto isLong = [&](TileExpr e) {
     return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
            isHuge(typeRange(e.value().getType()));
@@ -192,7 +193,7 @@ TileExpr MaskReader::compute(Value value) {
         return isa<arith::MinSIOp, arith::MinUIOp>(op) ? TileExpr::min(x, y) : TileExpr::max(x, y);
       })
       .Case([&](math::AbsIOp) { return TileExpr::max(in(0), in(0) * -1); })
-      // x & y is at most x if x >= 0.
+      // If x >= 0, x & y is in [0, x].
       .Case([&](arith::AndIOp) -> TileExpr {
         TileExpr x = natural(0), y = natural(1);
         if (!x && !y)
@@ -263,7 +264,7 @@ MaskFormula MaskReader::compare(P predicate, TileExpr lhs, TileExpr rhs) {
   case P::slt:
     return compare(predicate == P::sle ? P::sge : P::sgt, rhs, lhs);
   case P::ult:
-  // Read as unsigned, a negative number is greater than all natural numbers.
+  // As an unsigned number, a negative number is greater than every natural number.
   case P::ule: {
     P plain = predicate == P::ult ? P::slt : P::sle;
     TileExpr zero = TileExpr::constant(0);
@@ -292,7 +293,8 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow at most one 64-bit scalar: beyond ±far, it alone decides the sign of the difference.
+  // Allow a 64-bit scalar only if the other operand is small. A scalar beyond ±far, which is
+  // clamped, then alone determines the sign of the difference.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));
@@ -334,7 +336,7 @@ MaskFormula MaskReader::readOp(Value condition, bool negated) {
       .Case([&](arith::OrIOp op) { return joined(MaskFormula::Or, op.getLhs(), op.getRhs()); })
       .Case([&](arith::MulIOp op) {
         return joined(MaskFormula::And, op.getLhs(), op.getRhs());
-      }) // an `and` of booleans
+      }) // a product of booleans is a conjunction
       .Case<arith::XOrIOp, arith::AddIOp, arith::SubIOp>(
           [&](auto op) { return compare(negated ? P::eq : P::ne, op.getLhs(), op.getRhs()); })
       .Case([&](arith::SelectOp op) {

@@ -12,13 +12,14 @@
 
 namespace mlir::fsdp {
 
-/// A boolean function of b, h, q, k: conditions `atom >= 0`, joined by and, or. An atom is a tree
-/// over Row, Column, Batch and Head, with minima, maxima and choices only inside divisions.
+/// A boolean function of b, h, q and k: conditions `atom >= 0`, joined by `and` and `or`. An atom
+/// is a tree over Row, Column, Batch and Head, with minima, maxima and choices only inside
+/// divisions.
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;
   std::vector<MaskFormula> parts = {};
-  /// For an unknown condition: its boolean value, and whether the formula negates this value.
+  /// For Unknown: the boolean value of the region, and whether the formula negates this value.
   Value source = {};
   bool negated = false;
 
@@ -27,16 +28,16 @@ struct MaskFormula {
   static MaskFormula join(Kind kind, MaskFormula a, MaskFormula b);
 };
 
-/// Reads one attention function.
+/// Converts booleans of one attention function to formulas, and integers to trees.
 class MaskReader {
 public:
   /// `extents` are the extents of b, h, q, k.
   MaskReader(Region &function, ArrayRef<int64_t> extents);
 
-  /// Returns the formula of a boolean of the region, or of its negation.
+  /// Returns the formula of the boolean `condition` of the region, or of its negation if `negated`.
   MaskFormula read(Value condition, bool negated = false);
-  /// Returns the tree of an integer of the region. An integer that may wrap, or whose range alone
-  /// is known, becomes a scalar or opaque leaf. Returns null if `value` is no integer.
+  /// Returns the tree of an integer of the region. If the computation may wrap or is not supported,
+  /// the tree is a scalar or opaque leaf. Returns null if `value` is no integer.
   TileExpr readInteger(Value value);
 
   const RegionDependence &getDependence() const { return dependence; }
@@ -54,7 +55,7 @@ private:
   RegionDependence dependence;
   SmallVector<TileExpr> position; // b, h, q, k
   DenseMap<Value, TileExpr> known;
-  unsigned budget = 512; // number of conditions that may be added; a longer formula is unknown
+  unsigned budget = 512; // number of conditions that may be added before the result is Unknown
 };
 
 } // namespace mlir::fsdp

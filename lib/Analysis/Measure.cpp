@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The numbers are exact: bytes come from the buffers and their lifetimes, traffic from the
+// The measures are exact. Memory is computed from the buffers and their lifetimes, traffic from the
 // collectives and the trip counts of the loops around them.
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
-//   on the wire payload * (n - 1) / n per rank, twice that for an all_reduce
+//   on the wire payload * (n - 1) / n per rank of n, twice that for an all_reduce
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ static int64_t getAlignedBytes(BufferOp buffer) {
   return llvm::alignTo(buffer.getBytes(), bufferAlignment);
 }
 
-/// Returns the layout and the program named `step`, or the first program if there is none.
+/// Returns the program named `step` or, if there is none, the first program, with its layout.
 static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
   ProgramOp step;
   for (auto program : module.getOps<ProgramOp>())
@@ -50,7 +50,7 @@ static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
 }
 
 namespace {
-/// Buffers of one program and their intervals.
+/// Buffers of one program, and their lifetimes as intervals.
 struct ProgramBuffers {
   SmallVector<BufferOp> buffers;
   SmallVector<Interval> intervals;
@@ -85,8 +85,8 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds the bytes of each category to `bytes`: those of buffers that always live, plus the peak of
-/// the bytes of other buffers.
+/// Adds to `bytes`, for each category, the bytes of persistent buffers and the peak of the live
+/// bytes of the other buffers.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {
@@ -103,7 +103,7 @@ static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories])
     bytes[category] += most[category];
 }
 
-/// Sets the bytes that a rank would hold without sharding, and the padding of parameters.
+/// Adds to `report` the bytes per rank without sharding, and the padding of parameters.
 static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
   for (auto state : layout.getOps<StateSlotOp>()) {
     auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(module, state.getUnitAttr());

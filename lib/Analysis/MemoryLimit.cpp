@@ -8,8 +8,9 @@
 //          memory peaks at command ..
 //   note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; ..
 //
-// A layer has many buffers of similar size, so a list of the three largest would say little. The
-// error lists categories instead, at the moment with the most live bytes.
+// The notes describe categories, not single buffers: a model has many buffers of similar size, so a
+// list of the largest would not explain the peak. They count the buffers that are live at the
+// command with the most live bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +21,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Number of categories that get a note.
+/// Number of categories for which the error has a note.
 static constexpr unsigned maxCategories = 3;
 
-/// Returns the options that make a category smaller.
+/// Returns advice on options that make a category smaller.
 static StringRef advise(Category category, bool severalRanks) {
   switch (category) {
   case Category::parameters:

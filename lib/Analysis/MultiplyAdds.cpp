@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // - Contraction: the product of its loop ranges.
-// - Attention: two products per score in the forward and five in the backward, for the scores that
-//   the mask keeps. Each count is multiplied by the trip counts of the loops around the op.
-//   Elementwise work, and products in loops of unknown trip count, are not counted.
+// - Attention: two products per score in the forward and five in the backward, for scores in tiles
+//   that the mask does not exclude. The number for an op is multiplied by the trip counts of the
+//   loops around it. Elementwise work, and products in loops of unknown trip count, are not
+//   counted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the product of the trip counts of all loops around `op`; 0 if one is not known.
+/// Returns the product of the trip counts of all loops around `op`; 0 if a trip count is unknown.
 static uint64_t countTrips(Operation *op) {
   uint64_t trips = 1;
   for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop;
@@ -32,8 +33,8 @@ static uint64_t countTrips(Operation *op) {
   return trips;
 }
 
-/// Returns the fraction of rows × keys that is visited, measured in at most 32 × 32 tiles. A tile
-/// whose mask depends on data counts as visited.
+/// Returns the fraction of the rows × keys scores that `op` must compute. Counts at most 32 × 32
+/// tiles. A tile whose mask depends on data counts completely.
 template <typename Op>
 static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   static constexpr int64_t tiles = 32;
@@ -52,7 +53,7 @@ static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   return all ? static_cast<double>(visited) / all : 0;
 }
 
-/// Returns the multiply-adds of one attention op with `products` products per score.
+/// Returns the multiply-adds of an attention op that computes `products` products per score.
 template <typename Op>
 static uint64_t countProducts(Op op, unsigned products) {
   ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape(),

@@ -11,21 +11,21 @@
 //          |   | a    |      | c |
 //          +--------------------------> moments
 //
-// 0. Drop moments at which no interval begins, so that waits added to a plan do not change its
-//    packing.
-// 1. Order the intervals, largest first, by size x lifetime, size, lifetime, or begin. Further
-//    orders sort by contention (the most bytes alive during the lifetime), then by another of these
-//    keys. Ties are broken by begin, then by index.
-// 2. Place each interval in a gap between the placed intervals that overlap it in time: the lowest
-//    gap that is large enough (first fit) or the tightest (best fit).
-// 3. Keep the smallest packing. Stop if it reaches the lower bound or `enough`.
-// 4. Otherwise amend each order: move an interval that reaches the top to an earlier position,
-//    drawn from a pseudo-random sequence. Undo the move if the top rises. The number of moves is
-//    bounded by their cost.
+// 0. Drop moments at which no interval begins. Commands such as waits, which need no new buffer,
+//    then do not change the packing.
+// 1. Sort the intervals by size x lifetime, size or lifetime (largest first), or by begin (earliest
+//    first). Further orders sort by contention (the most live bytes during the lifetime), and equal
+//    contention by size x lifetime or by lifetime. Break ties by begin, then by index.
+// 2. For each order, place each interval in a gap between the placed intervals that overlap it in
+//    time. Use the lowest gap that is large enough (first fit) or the smallest such gap (best fit).
+// 3. Keep the smallest packing. Stop as soon as its size is the lower bound, or at most `enough`.
+// 4. Without such a packing, amend each order. Move the interval with the highest end offset to an
+//    earlier, pseudo-random position in the order. Undo the move if the packing grows. Make at most
+//    1000 moves, and fewer for many intervals.
 //
-// Orders by contention pack large models optimally if few moments are nearly full. The other orders
-// are better if many moments are nearly full. O(n^2) for each order and fit, and for each move of
-// step 4. The result is deterministic.
+// The orders by contention are optimal for large models with few moments near the peak of live
+// bytes. The other orders are better if many moments are near the peak. The cost is O(n^2) per
+// order and fit, and per move of step 4. The result is deterministic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ int64_t mlir::fsdp::getLiveBytes(ArrayRef<Interval> intervals, int64_t *moment) 
 
 namespace {
 
-/// The intervals placed so far, lowest first.
+/// The intervals that have an offset, lowest offset first.
 class Arena {
 public:
   Arena(ArrayRef<Interval> intervals, bool tightest)
@@ -83,8 +83,8 @@ public:
   SmallVector<int64_t> takeOffsets() { return std::move(offsets); }
 
 private:
-  /// Returns the offset of the lowest or the tightest gap between intervals that overlap `interval`
-  /// in time. The gap above them has no end.
+  /// Returns the offset of the lowest or of the smallest sufficient gap between placed intervals
+  /// that overlap `interval` in time. The gap above the highest of them is unlimited.
   int64_t findOffset(const Interval &interval) const {
     int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
     int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();
@@ -110,7 +110,7 @@ private:
   int64_t top = 0;
 };
 
-/// Properties of an interval by which the orders sort.
+/// Properties of an interval that are sort keys of the orders.
 struct Weights {
   double bytes, lifetime, contention, begin;
 };
@@ -155,7 +155,8 @@ static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
   return weights;
 }
 
-/// Runs steps 2 and 3. If `order` gives a smaller packing, replaces `result` and returns true.
+/// Runs steps 2 and 3 for one order and fit. If the packing is smaller than `result`, replaces
+/// `result` and returns true.
 static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest,
                      StringRef method, Packing &result, SmallVectorImpl<int64_t> &offsets) {
   Arena arena(intervals, tightest);
@@ -191,10 +192,10 @@ static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
 /// Runs step 4, beginning with `order`, until the packing takes at most `enough` bytes.
 static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest,
                   int64_t enough, Packing &result) {
-  // Both bounds together keep the time below a second.
+  // The limits on work and on moves keep the time below a second.
   static constexpr int64_t work = 8'000'000, mostTimes = 1000;
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
-  // std::minstd_rand draws the same numbers on every platform.
+  // std::minstd_rand generates the same numbers on every platform.
   std::minstd_rand draw;
   SmallVector<int64_t> offsets, tried;
   tryOrder(intervals, order, tightest, "amended", result, offsets);

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Upstream's parsers of text and bytecode crash on some malformed files and do not terminate on
-// others (docs/explanation/rationale.md lists them).
+// MLIR's parsers of text and bytecode crash on some malformed files and do not terminate on others
+// (docs/explanation/rationale.md lists such files).
 //
 // 1. Compose the message before the file is read: a signal handler must not allocate.
-// 2. Install a handler for the signals of a crash, and of a timer of CPU time. The handler runs on
-//    a stack of its own, because the normal stack may have overflowed.
+// 2. Install a handler for the signals of crashes and for the signal of a CPU-time timer. The
+//    handler runs on a separate stack, because the normal stack may have overflowed.
 // 3. The handler writes the message and ends the process with _exit(2).
 //
-// llvm::CrashRecoveryContext, which returns to its caller, is not used. Its handler runs on the
-// stack that has overflowed. After a crash, locks and memory of the MLIR context can be in any
-// state, so that the next diagnostic or a destructor could hang or crash again.
+// llvm::CrashRecoveryContext is not used, because its handler runs on the stack that has
+// overflowed, and then returns to the caller. After a crash, locks and memory of the MLIR context
+// can be in any state, so that the next diagnostic or a destructor could hang or crash again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using namespace mlir::fsdp;
 namespace {
 struct CrashSignal {
   int number;
-  const char *what; ///< what the parser did
+  const char *what; ///< what happened to the parser, for the message
   struct sigaction previous;
 };
 } // namespace
@@ -63,7 +63,7 @@ static void reportCrash(int number) {
   ::_exit(2);
 }
 
-/// Starts the timer of CPU time, or stops it for 0 seconds.
+/// Starts the CPU-time timer or, if `seconds` is 0, stops it.
 static void setTimer(uint64_t seconds) {
   itimerval timer{};
   timer.it_value.tv_sec = static_cast<time_t>(seconds);

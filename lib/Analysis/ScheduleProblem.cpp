@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Commands that only prepare a gather (the cast of a shard) move with its start. Commands that
-//    only use the result of a reduction or of a copy to the host (a cast, a norm) move with its
-//    wait. All other commands are fixed, and the slots are between the fixed commands.
-// 2. Windows: the start of a transfer follows all fixed commands that it depends on, and its wait
-//    precedes all fixed commands that depend on it.
+// 1. Roles: commands that only prepare a gather (the cast of a shard) move with the start of the
+//    gather. Commands that only use the result of a reduction or of a copy to the host (a cast, a
+//    norm) move with the wait of this transfer. All other commands are fixed.
+// 2. Windows: the start of a transfer follows all fixed commands on which the transfer depends, and
+//    the wait precedes all fixed commands that depend on the transfer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,8 +113,8 @@ void ScheduleProblem::derive() {
   findWindows();
 }
 
-/// Finds the prologues: launches, copies and fills whose first dependent is the gather. All other
-/// dependents of these commands come after the gather anyway.
+/// Finds the commands that move with the start of a gather (prologues): launches, copies and fills
+/// whose first dependent command is the gather.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -131,8 +131,8 @@ void ScheduleProblem::findPrologues() {
   }
 }
 
-/// Returns the slot after the last fixed command that the transfer depends on directly or through
-/// other transfers.
+/// Returns 1 + the index of the last fixed command on which the transfer depends, directly or
+/// through other transfers; 0 if there is none.
 unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   unsigned end = 0;
   for (unsigned earlier : commands[transfer.command].before) {
@@ -144,9 +144,9 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   return end;
 }
 
-/// Finds the epilogues: launches after a reduction or a copy to the host, and copies after such a
-/// launch. An epilogue depends on no other transfer, and on no fixed command after the sources of
-/// its own transfer.
+/// Finds epilogues: launches that depend on a reduction or on a copy to the host, and copies that
+/// depend on such a launch. An epilogue depends on no other transfer, and on no fixed command after
+/// the last one on which its transfer depends.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||
@@ -157,7 +157,7 @@ void ScheduleProblem::findEpilogues() {
     for (unsigned earlier : commands[command].before) {
       if (commands[earlier].role == Role::fixed)
         lastFixed = std::max(lastFixed, earlier + 1);
-      // A prologue moves with the start of another transfer.
+      // A prologue moves with another transfer, so an epilogue must not depend on a prologue.
       single &= commands[earlier].role != Role::prologue;
       if (commands[earlier].role == Role::fixed || commands[earlier].role == Role::prologue)
         continue;
@@ -166,7 +166,7 @@ void ScheduleProblem::findEpilogues() {
       isTakenUp |= commands[earlier].role == Role::epilogue;
       home = other;
     }
-    // All other data that the command reads must be ready wherever the wait is placed.
+    // All other data that the command reads must be ready at every possible position of the wait.
     if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
     commands[command].role = Role::epilogue;
@@ -192,7 +192,7 @@ void ScheduleProblem::findWindows() {
           transfer.latest = std::min(transfer.latest, commands[later].slot);
         else if (commands[later].home !=
                  commands[transfer.command]
-                     .home) // the home is a later transfer, whose window is known
+                     .home) // the home is a later transfer, whose window is already known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

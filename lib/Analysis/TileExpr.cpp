@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A sum is offset + Σ factor · term over terms that are no sums. Its range is the sum of the ranges
-// of its terms, tightened by end >= begin + 1:
+// A sum is offset + Σ factor · term, where no term is a sum. The range of the sum is computed from
+// the ranges of its terms, and narrowed by the fact that end >= begin + 1:
 //
 //   end - begin - 1   ->   [0, ..]     although begin and end alone are unbounded
 //
-// a >= b is decided by the range of a - b, with each minimum and maximum replaced by its operands:
-// min(x, y) + c >= 0 if x + c >= 0 and y + c >= 0.
+// isAtLeast(a, b) uses the range of a - b. It splits minima and maxima: min(x, y) + c >= 0 if x + c
+// >= 0 and y + c >= 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,16 +23,16 @@ using namespace mlir::fsdp;
 
 struct TileExpr::Node {
   Kind kind;
-  int64_t number = 0; // value of a constant, offset of a sum, or divisor
+  int64_t number = 0; // value of a constant, offset of a sum, or divisor of a FloorDiv
   Symbol symbol = Symbol::Begin;
   Value value = {};
   SmallVector<int64_t, 2> factors = {};   // factors of the terms of a sum
-  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands
+  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands of another kind
   IntegerRange range = {-limit, limit};
-  unsigned size = 1; // number of nodes; a shared node counts at each occurrence
+  unsigned size = 1; // number of nodes of the tree, where a shared node counts at each occurrence
 };
 
-/// Limit on the nodes of a tree. Larger trees are null, so that no walk over a tree takes long.
+/// Largest number of nodes of a tree. Larger trees are null, to limit the time of walks over trees.
 static constexpr unsigned maxSize = 512;
 
 static bool fits(IntegerRange range) {
@@ -108,7 +108,7 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
   if (!a.node || !b.node)
     return false;
   const TileExpr::Node &x = *a.node, &y = *b.node;
-  // The terms of two sums may have different orders.
+  // Equal sums may have their terms in different orders.
   if (x.kind == TileExpr::Kind::Sum && y.kind == x.kind) {
     auto other = b.terms();
     return x.number == y.number && x.operands.size() == other.size() &&
@@ -126,7 +126,7 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// Adds factor · range to `sum`. Returns false if the result overflows.
+/// Adds factor · range to `sum`. Returns false if a bound overflows.
 static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
   if (factor < 0)
     std::swap(range.lo, range.hi);
@@ -135,8 +135,8 @@ static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
          !llvm::AddOverflow(sum.lo, lo, sum.lo) && !llvm::AddOverflow(sum.hi, hi, sum.hi);
 }
 
-/// Tightens the range of a sum by end = begin + length with length >= 1. This narrows the range if
-/// the factors of begin and end have opposite signs.
+/// Narrows the range of a sum by the fact that end = begin + length with length >= 1. This has an
+/// effect if the factors of begin and end have opposite signs.
 static void meetLength(IntegerRange &range, int64_t offset, ArrayRef<TileExpr::Term> terms) {
   int64_t ofBegin = 0, ofEnd = 0;
   IntegerRange begin{0, 0}, length{1, 1}, other{offset, offset};
@@ -218,7 +218,8 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
   if (divisor == 1)
     return *this;
   if (SmallVector<Term, 4> all = terms();
-      // Division is monotone, so it moves into the minimum, maximum or choice of a single term.
+      // Division is monotone, so the quotient of a minimum, maximum or choice is that of the
+      // divided operands.
       all.size() == 1 && all[0].factor > 0) {
     const TileExpr &term = all[0].expr;
     auto in = [&](unsigned i) {
@@ -229,7 +230,7 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
     if (term.kind() == Kind::Choose)
       return choose(term.operands()[0], in(1), in(2));
   }
-  // Terms that the divisor divides evenly move out of the division.
+  // Move terms whose factor is a multiple of the divisor out of the division.
   TileExpr whole = constant(0), rest = constant(floorOf(offset(), divisor) * -divisor + offset());
   whole = whole + floorOf(offset(), divisor);
   for (auto &[factor, term] : terms())
@@ -252,7 +253,7 @@ TileExpr TileExpr::ceilDiv(int64_t divisor) const {
   return (*this + (divisor - 1)).floorDiv(divisor);
 }
 
-/// Returns true if visiting at most `steps` trees proves `difference` >= 0.
+/// Returns true if `difference` >= 0 can be proved. Visits at most `steps` trees.
 static bool isNatural(TileExpr difference, unsigned &steps) {
   using Kind = TileExpr::Kind;
   if (!difference || steps == 0)
@@ -314,8 +315,8 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
     return yes;
   if (condition.range().hi < 0)
     return no;
-  // If the condition is itself a choice, and both values of that choice decide the result, the
-  // inner condition replaces it.
+  // If the condition is itself a choice and each of its two values determines the result, use the
+  // condition of that inner choice.
   if (auto terms = condition.terms(); terms.size() == 1 && terms[0].expr.kind() == Kind::Choose) {
     ArrayRef<TileExpr> inner = terms[0].expr.operands();
     auto decide = [&](TileExpr value) {
@@ -395,7 +396,7 @@ static Value emitFloorDiv(OpBuilder &b, Location loc, Value x, int64_t divisor, 
   Value by = arith::ConstantIndexOp::create(b, loc, divisor);
   if (isNatural)
     return arith::DivUIOp::create(b, loc, x, by);
-  // For x < 0, compute -1 - (-1 - x) / divisor. Both divisions have natural operands.
+  // For x < 0, floor(x / divisor) is -1 - (-1 - x) / divisor, in which -1 - x is not negative.
   Value zero = arith::ConstantIndexOp::create(b, loc, 0),
         minusOne = arith::ConstantIndexOp::create(b, loc, -1);
   Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, zero);

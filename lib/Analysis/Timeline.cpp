@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Links serve the first transfer of each of their channels. Each such transfer gets an equal
-//    share of the bandwidth.
-// 2. A compute event lets the links run for its duration. A wait lets the links run until its
-//    transfer is done.
+// 1. On each set of links, the first unfinished transfer of each channel runs. Transfers that run
+//    at the same time share the bandwidth equally.
+// 2. A compute event advances the time by its duration. A wait advances the time until the transfer
+//    of the wait is done.
 //
 // O(events + collectives * channels).
 //
@@ -45,7 +45,7 @@ public:
     now = time;
   }
 
-  /// Runs until the transfer is done. Returns the time at which it is done.
+  /// Advances the time until the transfer is done. Returns this time.
   double runThrough(unsigned collective) {
     while (!done[collective] && step(std::numeric_limits<double>::infinity()))
       ;
@@ -55,10 +55,10 @@ public:
   double now = 0;
 
 private:
-  /// Advances to the next end of a transfer, but at most to `time`. Returns false if no transfer
-  /// ends by `time`.
+  /// Advances to the next time at which a transfer ends, but at most to `time`. Returns false if no
+  /// transfer ends before or at `time`.
   bool step(double time) {
-    llvm::SmallDenseMap<unsigned, unsigned, 4> active; // active channels of each set of links
+    llvm::SmallDenseMap<unsigned, unsigned, 4> active; // number of active channels per set of links
     for (auto &[channel, queue] : channels)
       active[channel.first] += !queue.empty();
     double soonest = std::numeric_limits<double>::infinity();
@@ -90,7 +90,7 @@ private:
   llvm::SmallVector<double> left;
   llvm::SmallVector<bool> done;
   std::map<std::pair<unsigned, unsigned>, std::deque<unsigned>>
-      channels; // queues by links and channel
+      channels; // queues of transfers, by links and channel
 };
 
 } // namespace

@@ -9,7 +9,7 @@
 //  2. Keep the image for Package, and record the scratch size of each kernel in the module for
 //     fsdp-add-workspace.
 //
-// Targets are listed in this file only. Other stages ask TargetInfo what a target can do.
+// Only this file lists the targets. Other stages read the properties of a target from TargetInfo.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A CPU with fast products of bf16. On such a CPU, reading and writing the gradient of the logits'
-/// weight once per chunk takes longer than the products, so the chunks are larger.
+/// Properties of a CPU that multiplies bf16 matrices with AMX tiles. On such a CPU, reading and
+/// writing the gradient of the logits' weight once per chunk takes longer than the products, so the
+/// chunks are larger.
 struct TileCpuInfo : TargetInfo {
   ChunkLimits getChunkLimits() const override { return {128 << 20, 16}; }
 };
@@ -108,7 +109,7 @@ public:
 private:
   CodegenOptions options;
   bool code = false, timing = false;
-  std::shared_ptr<CompiledKernels> result; ///< null if the caller needs no code
+  std::shared_ptr<CompiledKernels> result; ///< null if the caller needs no machine code
 };
 } // namespace
 

@@ -30,7 +30,7 @@ struct KeepKernelsPass : fsdp::impl::KeepKernelsPassBase<KeepKernelsPass> {
 } // namespace
 
 void fsdp::buildCodegenPipeline(OpPassManager &pm, const StepOptions &options) {
-  // The programs are erased too, because they launch kernels that the next pass erases.
+  // This pass also erases the programs, because they launch kernels that the next pass erases.
   pm.addPass(createKeepKernelsPass());
   pm.addPass(configure(createLowerKernelsPass(), options));
 }

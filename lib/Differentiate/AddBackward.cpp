@@ -4,27 +4,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Applies reverse-mode differentiation to one block. The result is a block with the forward
-// followed by the backward:
+// Applies reverse-mode differentiation to one block. The result is the forward, then the backward:
 //
 //   before   %w = unshard %s @u;  %y = f(%x, %w);  %loss = g(%y)
 //   after    ...; ȳ = g'(%y, 1);  w̄ = f'(%x, ȳ);  s̄ = reduce_scatter @u avg (w̄)
 //            return %loss, s̄
 //
-// 1. Keep a copy of the forward of the step as @eval.
-// 2. Mark the values that depend on trainable parameters through floats (Cotangents).
-// 3. Seed the cotangent of the loss with 1, or with a scale that is an argument. Walk the ops from
-//    last to first. Each op adds to the cotangents of its operands (Adjoints.h).
-// 4. When the walk reaches the unshard of a unit, all cotangents of its parameters are known. Emit
-//    one reduce_scatter after the last op that computes one of them. Emit one reduce_rows per
-//    lookup of rows in a sharded table.
-// 5. Return the gradients of units, then the gradients of looked-up rows of units that have both
-//    kinds.
-// 6. Erase dead ops. Replace each fsdp.stop_gradient, whose result was not active, by its input.
+// 1. Copy the forward of the program "step" to a function @eval.
+// 2. Mark as active each float value that depends on a trainable parameter (Cotangents).
+// 3. Set the cotangent of the loss to 1, or to a new argument, the loss scale. Walk the ops from
+//    last to first. For each op, add to the cotangents of its operands (Adjoints.h).
+// 4. When the walk reaches the unshard of a unit, the cotangents of its parameters are complete.
+//    Emit one reduce_scatter after the last op that computes one of these cotangents. Emit one
+//    reduce_rows per lookup of rows in a sharded table.
+// 5. Return one gradient per unit: that of reduce_scatter or, without one, of the first
+//    reduce_rows. Then return the results of all other reduce_rows.
+// 6. Erase dead ops. Replace each fsdp.stop_gradient by its input.
 //
 // O(ops).
 //
-// RegatherParameters.cpp gathers parameters again; CloneCheapForward.cpp recomputes values.
+// Later, CloneCheapForward.cpp adds recomputations, and RegatherParameters.cpp adds gathers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +55,7 @@ public:
       : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b),
         reduceType(reduceType), predivide(predivide) {}
 
-  /// Returns true if a parameter or its gradient is f16, so that gradients may overflow.
+  /// Returns true if a parameter or a reduced gradient is f16, so that gradients may overflow.
   bool usesHalf();
   LogicalResult run(bool scaled);
 
@@ -83,13 +82,13 @@ private:
   void returnResults();
   void eraseDeadOps();
 
-  Type reduceType;  // type of reduced gradients; null means working precision
-  double predivide; // divisor of gradients before they are reduced
+  Type reduceType;  // type in which gradients are reduced; null for working precision
+  double predivide; // divisor of gradients, applied before they are reduced
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;
   SmallVector<Value> gradients;
-  SmallVector<NamedAttribute> owners; // for each gradient, the attribute that names its owner
+  SmallVector<NamedAttribute> owners; // attribute of the result of each gradient
 };
 } // namespace
 
@@ -112,7 +111,7 @@ LogicalResult Backward::checkSignature() {
   return success();
 }
 
-/// Checks that the shard of each unshard is an argument that names the unit.
+/// Checks that the shard of each unshard is an argument whose attribute names the same unit.
 LogicalResult Backward::checkUnits() {
   for (BlockArgument argument : block.getArguments())
     if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(),
@@ -151,7 +150,7 @@ void Backward::activateParameters() {
 
 bool Backward::usesHalf() {
   if (!func->hasAttr(FSDPDialect::programAttr))
-    // Other functions have no step block, which holds the scale.
+    // Only the program "step" has a step block, which contains the loss scale.
     return false;
   auto isHalf = [](Value v) { return getElementTypeOrSelf(v).isF16(); };
   if (reduceType && reduceType.isF16())
@@ -167,7 +166,7 @@ bool Backward::usesHalf() {
   });
 }
 
-/// Seeds the cotangent of the loss with 1, or with a new argument of the program if `scaled`.
+/// Sets the cotangent of the loss to 1 or, if `scaled`, to a new argument of the function.
 LogicalResult Backward::seedLoss(bool scaled) {
   Value loss = block.getTerminator()->getOperand(0);
   auto type = cast<RankedTensorType>(loss.getType());
@@ -206,8 +205,8 @@ LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
   return success();
 }
 
-/// Reduces the cotangents of a unit at its first gather. At a later gather, adds the cotangents to
-/// those of the first gather.
+/// If `op` is the first gather of a unit, reduces the cotangents of its results. Otherwise adds
+/// them to the cotangents of the results of the first gather.
 void Backward::reduceUnit(UnshardOp op) {
   UnshardOp first = firstUnshard.lookup(op.getUnitAttr().getAttr());
   SmallVector<Value> grads;
@@ -227,15 +226,15 @@ void Backward::reduceUnit(UnshardOp op) {
     params.push_back(i);
   }
   if (op != first || params.empty())
-    // collectGradients() adds a zero gradient for a unit without cotangents.
+    // collectGradients() creates a zero gradient for a unit without cotangents.
     return;
   auto shard = cast<BlockArgument>(op.getShard());
   reductions[op.getUnitAttr().getAttr()] =
       emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
 }
 
-/// Reduces the cotangents of looked-up rows. Each rank first adds the rows of equal ids, and rounds
-/// the sums to the type of the reduction.
+/// Reduces the cotangents of looked-up rows. Each rank first adds the rows that have equal ids, and
+/// converts the sums to the type of the reduction.
 void Backward::reduceRows(UnshardRowsOp op) {
   Value gradient = cotangents.get(op.getRows());
   if (!gradient)
@@ -254,7 +253,7 @@ void Backward::reduceRows(UnshardRowsOp op) {
       ids, op.getUnit(), ReductionKind::avg));
 }
 
-/// Returns `gradient` times 1 / predivide, without a change of type.
+/// Returns `gradient` times 1 / `predivide`, in the type of `gradient`.
 Value Backward::predivideElements(Value gradient) {
   if (predivide == 1)
     return gradient;
@@ -267,7 +266,7 @@ Value Backward::predivideElements(Value gradient) {
                           });
 }
 
-/// Emits the reduction after the last op that defines one of `grads`.
+/// Emits a reduce_scatter of `grads` after the last op that computes one of them.
 Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads,
                               ArrayRef<int64_t> params) {
   OpBuilder::InsertionGuard guard(b);
@@ -320,7 +319,7 @@ void Backward::returnResults() {
   SmallVector<DictionaryAttr> attributes;
   func.getAllResultAttrs(attributes);
   attributes.resize(func.getNumResults(), b.getDictionaryAttr({}));
-  // The results keep this order: gradients of units, checks of lookups, gradients of rows.
+  // The order of the results is: loss, gradients of units, checks of lookups, gradients of rows.
   Operation *terminator = block.getTerminator();
   unsigned numRows = rowReductions.size(), numUnits = gradients.size() - numRows, at = 1;
   auto insert = [&](unsigned first, unsigned count) {
@@ -375,8 +374,8 @@ static bool isToDifferentiate(func::FuncOp func) {
                       [&](unsigned i) { return func.getArgAttr(i, FSDPDialect::paramAttr); });
 }
 
-/// Replaces random masks by their mean in an evaluation. The mean is 1, because a mask divides kept
-/// elements by the probability of keeping them.
+/// Replaces each dropout mask of the evaluation by its mean. The mean is 1, because the elements
+/// that the mask keeps are divided by the probability of keeping them.
 static void useMeans(func::FuncOp eval) {
   eval.walk([](RandomOp op) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
@@ -399,7 +398,7 @@ static void useMeans(func::FuncOp eval) {
   });
 }
 
-/// Replaces the result of each fsdp.stop_gradient by its input.
+/// Replaces each fsdp.stop_gradient by its input.
 static void dropStopGradients(ModuleOp module) {
   module.walk([](StopGradientOp op) {
     op.getResult().replaceAllUsesWith(op.getInput());
@@ -407,7 +406,7 @@ static void dropStopGradients(ModuleOp module) {
   });
 }
 
-/// Renames the function of program "step" to @step, and adds a copy of its forward as @eval.
+/// Renames the function of the program "step" to @step, and adds @eval, a copy of its forward.
 LogicalResult AddBackwardPass::splitProgram(func::FuncOp func) {
   auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
   if (!program || program.getValue() != "step")

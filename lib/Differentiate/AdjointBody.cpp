@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The body of an adjoint is built in a detached block with one argument per value that it may read.
-// After dead code and unread inputs are removed, the block is moved into a generic:
+// Builds the body of an adjoint in a detached block, with one argument per value that the body may
+// read. Removes dead code and unread inputs, then moves the block into a generic:
 //
 //   ^bb0(x.., ȳ.., y.., [previous,] out):
 //     slice of the primal body
@@ -21,7 +21,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Clones the slice of the primal body. Omits cf.assert, because the forward checks its condition.
+/// Clones the ops of `slice` into the block of `sweep`, except cf.assert, which the forward
+/// executes.
 void StructuredAdjoint::clonePrimal(Sweep &sweep) {
   for (const Input &in : inputs) {
     Value argument = sweep.block.addArgument(getElementTypeOrSelf(in.source), loc);
@@ -60,8 +61,8 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   seedTerms(sweep);
   if (failed(sweep.reverse.run(sweep.cloned)))
     return failure();
-  // If the sweep needs the yielded value (exp, tanh, rsqrt), read the result of the forward
-  // instead.
+  // If the reverse sweep needs the value that the body yields (for example, for exp), read the
+  // result of the forward instead.
   for (const ResultForm &form : forms) {
     Value y = sweep.y.lookup(form.index);
     if (!y || form.kind != ResultForm::Map)
@@ -73,7 +74,7 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   return success();
 }
 
-/// Builds a generic that writes `value` of the sweep to the target.
+/// Builds a generic that writes `value`, computed in the block of `sweep`, to `target`.
 Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) {
   OpBuilder &inner = sweep.b;
   Type element = target.type.getElementType(), work = getWorkingType(element);
@@ -98,7 +99,7 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// Adds an empty tensor that gives an extent to each loop that no remaining map indexes alone.
+/// Adds an empty tensor that defines the extents of all loops that are no result of a map.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

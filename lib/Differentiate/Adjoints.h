@@ -11,8 +11,8 @@
 //    ├ differentiateTensorOp         views, slices, scalars: TensorAdjoint.cpp
 //    └ differentiateRaisedOp         softmax and fsdp ops: RaisedAdjoint.cpp
 //
-// Each function reads the cotangents of the op's results and adds to the cotangents of its
-// operands. A function fails with a diagnostic if an op has no adjoint rule.
+// Each function reads the cotangents of the results of an op and adds to the cotangents of the
+// operands. A function fails with a diagnostic if the op has no gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,23 +27,24 @@ LogicalResult differentiateOp(Operation *op, Cotangents &cotangents);
 
 LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangents);
 
-/// Returns true if `op` computes out[C] += in0[A] · in1[B] and nothing else, apart from
-/// conversions.
+/// Returns true if `op` computes only out[C] += in0[A] · in1[B] and conversions, where A, B and C
+/// are its indexing maps.
 bool isPlainContraction(linalg::GenericOp op);
-/// Adds the cotangent of input `index` as a contraction that accumulates into the cotangent so far.
-/// Returns false if the product reduces no loop and thus is no contraction.
+/// Emits a contraction that adds to the cotangent of input `index`. Returns false, without a
+/// change, if the product reduces no loop and therefore is no contraction.
 bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
                               Cotangents &cotangents);
 
-/// Adds `updates` [.., columns] to the rows `ids` [..] of the cotangent of `v`, which is viewed as
-/// a matrix of that many columns.
+/// Views the cotangent of `v` as a matrix with `columns` columns, and adds the rows `updates` [..,
+/// columns] to its rows `ids` [..].
 void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents);
 
-/// Returns `updates` [.., columns] as a matrix with a row per id. The first row with an id holds
-/// the sum of all rows with that id, added in order. Later rows with the id are zero.
+/// Returns a matrix with one row per element of `ids`. At the first occurrence of an id, the row is
+/// the sum of the rows of `updates` [.., columns] with this id, added in order. At later
+/// occurrences, it is zero.
 Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
 
-/// Differentiate an op. Return nothing if `op` does not belong to the family.
+/// Differentiate `op`. Return nothing if the function does not support this kind of op.
 std::optional<LogicalResult> differentiateTensorOp(Operation *op, Cotangents &cotangents);
 std::optional<LogicalResult> differentiateRaisedOp(Operation *op, Cotangents &cotangents);
 

@@ -4,24 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Recomputes a forward value in the backward, instead of saving it, if the value is a map of values
-// that the backward reads anyway. The usual case is a normalised activation whose input is saved:
+// Recomputes cheap forward values in the backward instead of saving them. The usual case is a
+// normalised activation whose input is saved anyway:
 //
 //   forward    %n = (%x - %mean) · %rstd · %γ + %β     %y = %n · W
 //   backward   W̄ = ȳᵀ · %n      γ̄ reads %x, %mean, %rstd
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
-// Clones a forward value that the backward reads if both conditions hold:
-//  (a) Its op is a slice, a join, fsdp.random, or a map of at most `max-ops` scalar ops. The map
-//      calls no math function except square roots, absf, fma and copysign.
-//  (b) The operands that only the clone reads in the backward have at most 1/8 of the value's
-//      bytes. Parameters, arguments and values that cost nothing do not count.
+// The pass clones a forward value that the backward reads if both conditions hold:
+//  (a) The op of the value is a slice, a concatenation, fsdp.random, or a map of at most `max-ops`
+//      scalar ops. The only math functions in the map are square roots, absf, fma and copysign.
+//  (b) The operands that would be saved only for the clone have at most 1/8 of the bytes of the
+//      value. Parameters, arguments, constants and values that are saved anyway do not count.
 //
-// First moves reshapes of forward values to their readers. Then visits values from last to first.
-// The operands of a clone remain saved, so that clones of a residual stream never form a chain.
-// O(ops).
+// The pass first gives each reader in the backward its own reshapes of forward values. Then it
+// visits the values from last to first. The operands of a clone remain saved, so a clone never
+// reads another clone. O(ops).
 //
-// lib/Plan recomputes costly values, because that choice needs the packed arena.
+// lib/Plan recomputes costly values, because their choice requires the packed arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,14 +59,14 @@ private:
 
   func::FuncOp func;
   ForwardPart forward;
-  llvm::MapVector<Value, Operation *> saved; // saved values with their first reader
-  DenseSet<Value> pinned;                    // values that clones read, which remain saved
+  llvm::MapVector<Value, Operation *> saved; // saved values, and the first backward reader of each
+  DenseSet<Value> pinned;                    // operands of clones, which must remain saved
   ParameterDerived derived;
   unsigned maxOps;
 };
 } // namespace
 
-/// Gives each backward reader of a reshaped forward value its own copy of the reshape.
+/// Gives each op of the backward that reads a reshaped forward value its own copy of the reshape.
 void CheapClones::moveReshapes() {
   for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
     if (forward.contains(&op) || op.hasTrait<OpTrait::IsTerminator>())
@@ -92,7 +92,7 @@ static bool isCall(Operation &op) {
 }
 
 bool CheapClones::isCheap(Operation *op) {
-  // Random numbers are counter-based, so a clone draws the same numbers.
+  // A random number is a function of its index, so a clone computes equal numbers.
   if (isa<RandomOp>(op))
     return true;
   if (op->getNumResults() != 1 || !isViewOrMap(op) ||
@@ -107,11 +107,11 @@ bool CheapClones::isCheap(Operation *op) {
       return false;
     numOps += !o.hasTrait<OpTrait::ConstantLike>();
   }
-  // The count includes the terminator.
+  // `numOps` includes the terminator.
   return numOps <= maxOps + 1;
 }
 
-/// Returns true if the backward can read `v` at no additional cost.
+/// Returns true if the backward can read `v` without saving a further tensor.
 bool CheapClones::isAvailable(Value v) {
   return !isa<RankedTensorType>(v.getType()) || isa<BlockArgument>(v) || isFree(v) ||
          derived.contains(v) || saved.contains(v) || pinned.contains(v);

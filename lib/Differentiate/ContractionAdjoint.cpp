@@ -4,16 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The adjoints of a contraction are contractions with exchanged maps:
+// The cotangents of the inputs of a contraction are contractions with exchanged maps:
 //
 //   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
 //
-// No transpose is made. ȳ is rounded to the type of the operands first, so that products of 16-bit
-// types stay products of one type. The products accumulate in f32. If the cotangent so far is f32,
-// they accumulate directly into it (beta = 1).
+// No operand is transposed. The cotangent ȳ is first converted to the type of the operands, so that
+// both factors of each product have one type, such as bf16. The products accumulate in f32. If the
+// previous cotangent of the input is f32, they accumulate into it (beta = 1).
 //
-// A product that reduces no loop (outer product) is no contraction. The rule of
-// StructuredAdjoint.cpp turns it into a map.
+// For a product that reduces no loop (an outer product), StructuredAdjoint.cpp builds a map.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the block argument that `v` widens, or null.
+/// Returns the block argument of which `v` is an extension (extf) or which is `v`; else null.
 static BlockArgument getWidenedArgument(Value v) {
   while (auto extended = v.getDefiningOp<arith::ExtFOp>())
     v = extended.getIn();
@@ -32,7 +31,7 @@ static BlockArgument getWidenedArgument(Value v) {
 
 bool fsdp::isPlainContraction(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
-    // Without a reduction, the op is a map, which may read its init.
+    // Without a reduction loop, the op is a map.
     return false;
   if (!llvm::all_of(op.getIndexingMapsArray(),
                     [](AffineMap map) { return map.isProjectedPermutation(); }) ||
@@ -51,8 +50,8 @@ bool fsdp::isPlainContraction(linalg::GenericOp op) {
          (l == body.getArgument(1) && r == body.getArgument(0));
 }
 
-/// Returns true if linalg.contract accepts the maps: each loop is in the output or in both inputs,
-/// and at least one loop is in the inputs only.
+/// Returns true if linalg.contract accepts the maps: each loop of the output is a loop of an input,
+/// and all other loops, at least one, are loops of both inputs.
 static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   bool reduces = false;
   for (unsigned d = 0; d < out.getNumDims(); ++d) {

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Slices of one value that do not overlap are joined without zeros or adds:
+// If slices of one value do not overlap, their cotangents are joined without zeros or additions:
 //
 //   %q, %k, %v = slices of %qkv     qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
 //
-// 1. Collect pending slices that are pairwise disjoint into a layer, until none is left.
-// 2. Insert the slices of a layer into an empty tensor if they cover it, else into zeros.
+// 1. Partition the slices into layers of pairwise disjoint slices.
+// 2. For each layer, insert its slices into an empty tensor if they cover it, else into zeros.
 // 3. Add the layers.                                       O(slices²) per value
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ void Cotangents::activateParameter(Value v) {
 void Cotangents::propagateActivity(Block &block) {
   for (Operation &op : block) {
     if (isa<StopGradientOp>(op))
-      // The gradient treats the result as a constant.
+      // The result of such an op has no gradient, so the result is never active.
       continue;
     bool any = llvm::any_of(op.getOperands(), [&](Value v) { return isActive(v); });
     if (!any && op.getNumRegions()) {
@@ -98,8 +98,8 @@ void Cotangents::addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<
       {g, llvm::to_vector(offsets), llvm::to_vector(sizes), llvm::to_vector(strides)});
 }
 
-/// Returns true if the slices are disjoint in some dimension. May return false for disjoint slices
-/// with strides.
+/// Returns true if the ranges of the slices are disjoint in some dimension. May return false for
+/// slices that are disjoint only because of their strides.
 bool Cotangents::areDisjoint(const Slice &l, const Slice &r) {
   for (unsigned d = 0; d < l.offsets.size(); ++d) {
     int64_t lastOfL = l.offsets[d] + (l.sizes[d] - 1) * l.strides[d];
@@ -133,7 +133,7 @@ void Cotangents::joinSlices(Value v) {
     return;
   SmallVector<Slice> pending = std::move(it->second);
   slices.erase(it);
-  // Restore program order: the backward creates slices from last to first.
+  // Restore program order: the walk of the backward appended the slices from last to first.
   std::reverse(pending.begin(), pending.end());
   while (!pending.empty()) {
     SmallVector<Slice> layer, rest;

@@ -13,34 +13,33 @@
 
 namespace mlir::fsdp {
 
-/// Cotangents of the values of one block. A missing cotangent is zero. Cotangents of slices remain
-/// separate until the cotangent is read, so that the cotangent of a split is a join.
+/// Cotangents of the values of one block. A missing cotangent is zero. The cotangents of slices of
+/// a value stay separate until the cotangent of the value is read; then they are joined.
 class Cotangents {
 public:
   explicit Cotangents(OpBuilder &b) : b(b) {}
 
-  /// Marks a parameter as active, with its cotangents in working precision.
+  /// Marks a parameter as active, and selects working precision for its cotangent.
   void activateParameter(Value v);
-  /// Marks each float value that depends on an active value as active.
+  /// Marks each float value of `block` that depends on an active value as active.
   void propagateActivity(Block &block);
   bool isActive(Value v) const { return active.contains(v); }
 
-  /// Returns the element type of the cotangent of `v`. For parameters and their views, whose
-  /// cotangents sum many small terms, this is working precision; else it is the element type of
-  /// `v`.
+  /// Returns the element type of the cotangent of `v`: working precision for parameters and their
+  /// views, because these cotangents sum many small terms, else that of `v`.
   Type getElementType(Value v) const;
   Type getType(Value v) const { return withElementType(v.getType(), getElementType(v)); }
 
-  Value get(Value v);  ///< returns the cotangent so far, or null for zero
+  Value get(Value v);  ///< returns the sum of the cotangents added so far; null for zero
   Value take(Value v); ///< returns get(v) and resets the cotangent to zero
   void add(Value v, Value g);
   void addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
                 ArrayRef<int64_t> strides);
 
   OpBuilder &b;
-  /// Whether the reverse sweep reads a result of the forward instead of computing it again.
+  /// Whether adjoints read results of the forward instead of recomputing them.
   bool useResults = true;
-  int64_t numFree = 0; ///< number of cotangents that needed no op
+  int64_t numFree = 0; ///< number of cotangents for which an existing value was reused
 
 private:
   struct Slice {

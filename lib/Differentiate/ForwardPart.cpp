@@ -55,7 +55,7 @@ ForwardPart::ForwardPart(func::FuncOp func) : func(func) {
     if (def && ops.insert(def).second)
       llvm::append_range(worklist, getAllOperands(def));
   }
-  // An fsdp.shard that RegatherParameters adds after the forward belongs to the forward.
+  // An fsdp.shard that RegatherParameters.cpp has added after the forward belongs to the forward.
   for (auto keep : func.getBody().front().getOps<ShardOp>())
     if (llvm::all_of(keep.getParams(), [&](Value v) { return computes(v); }))
       ops.insert(keep);

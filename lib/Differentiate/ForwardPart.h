@@ -13,9 +13,9 @@
 
 namespace mlir::fsdp {
 
-/// The forward of a differentiated function: the ops that its results other than gradients depend
-/// on. All other ops are backward. Computes the set of forward ops instead of marking ops, so that
-/// no pass can lose a mark.
+/// The forward of a differentiated function: all ops on which a result that is no gradient depends.
+/// All other ops are the backward. The constructor derives the forward from the IR; attributes on
+/// ops could be lost between passes.
 class ForwardPart {
 public:
   explicit ForwardPart(func::FuncOp func);
@@ -24,8 +24,8 @@ public:
   /// Returns true if the forward computes `v`.
   bool computes(Value v) const { return v.getDefiningOp() && contains(v.getDefiningOp()); }
 
-  /// Returns the forward values that backward ops read, each with its first backward reader, in
-  /// program order of the readers. Omits empty tensors, fills and constants.
+  /// Returns the forward values that the backward reads, each with its first reader in the
+  /// backward, in the program order of the readers. Omits empty tensors, fills and constants.
   llvm::MapVector<Value, Operation *> getSaved() const;
   int64_t countSavedBytes() const;
 

@@ -28,13 +28,13 @@ Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
     return v;
   if (from.getWidth() < cast<FloatType>(to).getWidth())
     return arith::ExtFOp::create(b, loc, to, v);
-  // Formats of equal width (bf16, f16) are converted through f32.
+  // Convert between bf16 and f16, which have equal width, through f32.
   if (from.getWidth() == cast<FloatType>(to).getWidth())
     v = arith::ExtFOp::create(b, loc, b.getF32Type(), v);
   return arith::TruncFOp::create(b, loc, to, v);
 }
 
-/// Returns the tensor that `v` widens elementwise, or `v` itself.
+/// Returns the tensor of which `v` is an elementwise extension (extf), or `v` itself.
 static Value getWidened(Value v) {
   auto map = v.getDefiningOp<linalg::GenericOp>();
   return map && isWideningInPlace(map) ? map.getDpsInputs()[0] : v;

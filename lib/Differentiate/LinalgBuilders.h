@@ -15,33 +15,33 @@ namespace mlir::fsdp {
 
 inline bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v)); }
 
-/// Returns the type in which gradients of `type` are computed: f32 for narrower floats, else
-/// `type`.
+/// Returns the working precision for gradients of `type`: f32 for narrower floats, else `type`.
 Type getWorkingType(Type type);
 
-/// Returns `type` with the element type `element`; for a scalar `type`, `element`.
+/// Returns `type` with the element type `element`. For a scalar type, returns `element`.
 Type withElementType(Type type, Type element);
 
-/// Converts the scalar `v` to the float type `to`, by extf or truncf if the types differ.
+/// Converts the scalar `v` to the float type `to`, by extf and truncf.
 Value convertFloat(OpBuilder &b, Location loc, Value v, Type to);
 
-/// Converts a scalar or, by one elementwise op, a tensor to the element type `element`.
+/// Converts a scalar, or a tensor by one elementwise op, to the element type `element`.
 Value convertElements(OpBuilder &b, Location loc, Value v, Type element);
 
 using ScalarBody = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Builds one linalg.generic with parallel loops and identity maps: ins -> tensor<... x element>.
+/// Builds a linalg.generic with parallel loops and identity maps, which computes a tensor with the
+/// element type `element` from `ins`.
 Value buildElementwise(OpBuilder &b, Location loc, ValueRange ins, Type element, ScalarBody body);
 
-/// Builds init + Σ body(ins) over the loops that `outMap` does not mention.
+/// Builds init + Σ body(ins). The sum is over the loops that do not occur in `outMap`.
 Value buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> inMaps, Value init,
                AffineMap outMap, ScalarBody body);
 
 /// Builds a tensor of zeros, or a scalar zero.
 Value buildZeros(OpBuilder &b, Location loc, Type type);
 
-/// Returns the iterator type of each loop: parallel if the loop alone is a result of `outMap`, else
-/// reduction. A result d0 + d1 does not make d0 parallel, because two iterations write one element.
+/// Returns the iterator type of each loop: parallel if a result of `outMap` is the loop alone, else
+/// reduction. A result d0 + d1 makes no loop parallel: several iterations write one element.
 SmallVector<utils::IteratorType> inferIterators(AffineMap outMap);
 
 } // namespace mlir::fsdp

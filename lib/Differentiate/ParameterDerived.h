@@ -12,9 +12,9 @@
 
 namespace mlir::fsdp {
 
-/// Set of parameter-derived values: results of fsdp.unshard, and views and maps that read only such
-/// values (transposed, cast, sliced or scaled parameters). They need not be saved, because a gather
-/// restores them.
+/// The values that are derived from parameters alone: results of fsdp.unshard, and views and maps
+/// that read only such values (transposed, cast, sliced or scaled parameters). The backward need
+/// not save these values, because it can gather the parameters again.
 class ParameterDerived {
 public:
   bool contains(Value v);

@@ -13,16 +13,15 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &options) {
-  // Weigh batches by the number of their targets.
+  // Weigh the loss of each micro-batch by its number of targets.
   if (options.update.gradDivide == "tokens")
     pm.addPass(createWeighLossPass());
   pm.addPass(configure(createAddBackwardPass(), options, {{"remarks", "false"}}));
-  // Bodies of adjoints contain duplicates of values that the reverse sweep uses more than once. CSE
-  // merges the duplicates. It must run before values are cloned, because it would merge the clones
-  // with their originals.
+  // Merge duplicate ops in the bodies of adjoints. CSE must run before CloneCheapForward, because
+  // it would merge clones with their originals.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  // Clones read parameters, so they are made before parameters are gathered again.
+  // Clones may read parameters, so make the clones before parameters are gathered again.
   pm.addPass(createCloneCheapForwardPass());
   pm.addPass(createRegatherParametersPass());
   pm.addPass(createVerifyDifferentiatedPass());

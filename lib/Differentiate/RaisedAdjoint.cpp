@@ -56,7 +56,7 @@ static LogicalResult differentiate(GatherRowsOp op, Cotangents &c) {
   return success();
 }
 
-/// Adds lsē · softmax if the model uses the log-sum-exp as well as the loss.
+/// Adds lsē · softmax(x) to the cotangent of the logits x, if the model uses the log-sum-exp.
 static void differentiateLse(CrossEntropyOp op, Cotangents &c) {
   Value g = c.get(op.getLse());
   if (!g)
@@ -89,8 +89,8 @@ static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
   return success();
 }
 
-/// Derives score_grad from score_mod: clones its ops, then sweeps them backwards. For an element
-/// read from a captured tensor, fsdp.contribute adds the cotangent to that element.
+/// Derives score_grad from score_mod: clones the ops of score_mod, then appends their reverse
+/// sweep. An fsdp.contribute adds to the gradient of an element that score_mod reads.
 static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
   Block &from = scoreMod.front();
   Block &to = scoreGrad.emplaceBlock();

@@ -4,24 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements "reshard after forward": gathered parameters live during the forward of their unit.
-// They are gathered again for the backward, and no value derived from them lives in between:
+// Implements "reshard after forward". Gathered parameters are live during the forward of their
+// unit, and are gathered again for the backward. Meanwhile, no value derived from them is live:
 //
 //   forward    %w = unshard %s @u site 0     %t = transpose %w    y = f(x, %t)
 //   backward   %v = unshard %s @u site 1     %r = transpose %v    x̄ = f'(ȳ, %r)
 //
-// 1. A value is parameter-derived if it is a result of unshard, or a view or a map (no loop
-//    reduced) that reads only parameter-derived tensors.
-// 2. Walk the backward in order. Recompute each parameter-derived operand of the forward before its
-//    first reader. Units with reshard = true are gathered again as site 1; other units keep the
-//    tensors of site 0. O(ops)
-// 3. A unit with `within N` is gathered again among N neighbours only. After the last forward
-//    reader of the unit's parameters, each rank keeps 1/N of the parameters. Site 1 gathers what
-//    the ranks kept:
+// 1. A value is parameter-derived if it is a result of unshard, or a view or a map (an op without
+//    reduction loops) that reads only parameter-derived tensors.
+// 2. Walk the backward in order. Before the first reader of a parameter-derived value of the
+//    forward, recompute this value. Units with reshard = true are gathered again by an unshard op
+//    with site 1; for other units, the tensors of site 0 are used. O(ops)
+// 3. A unit with `within N` is gathered again among N neighbouring ranks only. After the last
+//    reader of the unit's parameters in the forward, each rank keeps 1/N of the parameters. The
+//    unshard of site 1 gathers these pieces:
 //
 //       %k = shard @u (%w)                 %v = unshard %k @u site 1
 //
-// lib/Plan moves the gathers ahead of their use.
+// lib/Plan later moves the gathers to earlier positions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ private:
   func::FuncOp func;
   ForwardPart forward;
   ParameterDerived derived;
-  IRMapping again; // forward value → backward value
+  IRMapping again; // maps each recomputed forward value to its copy
 };
 
 struct RegatherParametersPass : fsdp::impl::RegatherParametersPassBase<RegatherParametersPass> {
@@ -80,21 +80,21 @@ static UnitOp getUnit(UnshardOp unshard) {
   return SymbolTable::lookupNearestSymbolFrom<UnitOp>(unshard, unshard.getUnitAttr());
 }
 
-/// Returns true if `v` is a parameter that stays gathered after the forward.
+/// Returns true if `v` is a parameter of a unit that stays gathered after the forward.
 bool Regather::isKept(Value v) {
   auto unshard = v.getDefiningOp<UnshardOp>();
   return unshard && !getUnit(unshard).getReshard();
 }
 
-/// Returns the tensor that the second gather of `unit` reads: its shard, or a larger piece that
-/// fsdp.shard keeps after the forward.
+/// Returns the tensor from which `unit` is gathered again: the shard, or a larger piece that an
+/// fsdp.shard after the forward keeps.
 Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   std::optional<int64_t> within = unit.getWithin();
   auto shard = cast<RankedTensorType>(unshard.getShard().getType());
-  // A shard is as large as the piece if there is only one rank, as in the reference program.
+  // With one rank, as in the reference program, the shard is at least as large as the piece.
   if (!within || unit.getFlatSize() / *within <= shard.getDimSize(0))
     return unshard.getShard();
-  // Follow views, because their readers also read the gathered buffer.
+  // Include readers of views of the parameters, because they read the gathered buffer too.
   Operation *last = unshard;
   SmallVector<Value> open(unshard.getResults());
   Block *block = unshard->getBlock();

@@ -4,14 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The running value `out` of a reduction no longer exists when the adjoint runs. The yielded value
-// is therefore split into terms that do not depend on `out`, and the reverse sweep begins at these
-// terms.
+// An adjoint cannot read the intermediate values of the accumulator `out` of a reduction. The
+// yielded value is therefore split into terms without `out`, at which the reverse sweep begins.
 //
 //   yield addf(x, subf(out, mulf(x, x)))    Sum:  + x, - x·x
 //   yield maximumf(x, out)                  Extreme: x
 //
-// Conversions of float types are skipped.
+// The split ignores conversions between float types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +36,7 @@ private:
   linalg::GenericOp op;
   ResultForm &form;
   BlockArgument out;
-  // Whether an extreme is a maximum. A chain never mixes maxima and minima.
+  // For Extreme, whether the result is a maximum. A form never mixes maxima and minima.
   bool isMaximum = false;
   DenseMap<Operation *, bool> dependent;
 };
@@ -64,7 +63,8 @@ bool Classifier::combines(Operation *def) {
                    : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
 }
 
-/// Splits v = out ± t1 ± t2 ... into its terms. Returns false if `v` has another form.
+/// Splits v = out ± t1 ± t2 ..., or the analogous maximum or minimum, into its terms. Returns false
+/// if `v` has another form.
 bool Classifier::collectTerms(Value v, bool negated) {
   if (v == out)
     return !negated;
@@ -74,7 +74,7 @@ bool Classifier::collectTerms(Value v, bool negated) {
   }
   Operation *def = v.getDefiningOp();
   if (!def)
-    // The value is the current element of another result, and no form contains one.
+    // The value is the accumulator of another result, which no form allows.
     return false;
   if (isa<arith::ExtFOp, arith::TruncFOp>(def))
     return collectTerms(def->getOperand(0), negated);
@@ -87,7 +87,7 @@ bool Classifier::collectTerms(Value v, bool negated) {
 LogicalResult Classifier::run() {
   Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
   if (op.getNumReductionLoops() == 0) {
-    // In a map, an out argument that the body reads is an input.
+    // In a map, `out` is an input if the body reads it.
     form.terms.push_back({yielded, false});
     return success();
   }

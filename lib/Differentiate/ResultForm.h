@@ -14,7 +14,7 @@ namespace mlir::fsdp {
 /// Describes how the body of a generic computes one result from its `out` argument.
 struct ResultForm {
   enum Kind {
-    Map,    ///< y = f(...), no loop reduced
+    Map,    ///< y = f(...), without reduction loops
     Sum,    ///< y = out ± t1 ± t2 ...
     Extreme ///< y = max(out, t1, ...) or min(...)
   };
@@ -25,10 +25,10 @@ struct ResultForm {
 
   unsigned index = 0; ///< index of the result
   Kind kind = Map;
-  SmallVector<Term> terms; ///< terms of a reduction do not depend on `out`
+  SmallVector<Term> terms; ///< for Sum and Extreme, they do not depend on `out`
 };
 
-/// Classifies result `index`. Fails with a diagnostic if it has none of these forms.
+/// Classifies result `index`. Fails with a diagnostic if it is neither Map nor Sum nor Extreme.
 FailureOr<ResultForm> classifyResult(linalg::GenericOp op, unsigned index);
 
 } // namespace mlir::fsdp

@@ -4,14 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One overload of `rule` per op returns the contribution to the cotangent of operand i, given the
-// cotangent g of the result. A null value is zero. Failure means that the rule has emitted an
-// error.
+// For each op, an overload of `rule` returns the contribution of the result's cotangent g to the
+// cotangent of operand i. The overload returns a null value for zero, and failure after an error.
 //
 //   y = tanh(x)     rule = g · (1 - y²)
 //
-// Rules compute in working precision; x(i) and y() widen on use. The caller removes dead and
-// repeated code.
+// Rules compute in working precision: x(i) and y() return operand i and the result in this type.
+// The caller removes dead and duplicate ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +25,7 @@ using namespace mlir::fsdp;
 using Predicate = arith::CmpFPredicate;
 
 namespace {
-/// The op that a rule differentiates, and arithmetic on its values.
+/// The op that a rule differentiates, the cotangent `g` of its result, and arithmetic.
 struct Site {
   OpBuilder &b;
   Location loc;
@@ -66,7 +65,7 @@ static Rule rule(arith::DivFOp, Site s, unsigned i) {
 }
 static Rule rule(arith::NegFOp, Site s, unsigned) { return s.neg(s.g); }
 static Rule rule(math::FmaOp, Site s, unsigned i) { return i == 2 ? s.g : s.mul(s.g, s.x(1 - i)); }
-// Gradients pass float conversions unchanged, because seed() converts them.
+// All gradients have working precision, so those of the result and the operand are equal.
 static Rule rule(arith::ExtFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::TruncFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::SelectOp op, Site s, unsigned i) {
@@ -74,9 +73,9 @@ static Rule rule(arith::SelectOp op, Site s, unsigned i) {
   return i == 1 ? s.select(op.getCondition(), s.g, zero) : s.select(op.getCondition(), zero, s.g);
 }
 
-/// Returns the rule of a minimum or maximum: the chosen operand gets the cotangent. If the operands
-/// are equal and both active, each gets half. If an active operand equals an inactive one, the
-/// active operand gets zero (relu has slope 0 at 0).
+/// Implements the rule of a minimum or maximum: the cotangent goes to the operand that is the
+/// result. If both operands are equal and active, each gets half. If an active operand equals an
+/// inactive one, the active operand gets zero: relu has slope 0 at 0.
 static Rule choose(Predicate wins, Site s, unsigned i) {
   Value lost = s.constant(0);
   if (s.isActive(1 - i))
@@ -145,7 +144,7 @@ static Rule rule(math::Atan2Op, Site s, unsigned i) { // atan2(x0, x1)
   return i ? s.neg(s.mul(r, s.x(0))) : s.mul(r, s.x(1));
 }
 
-/// Returns g · c · exp(-x²).
+/// Returns g · c · exp(-x²), where x is the operand and g the cotangent of the result.
 static Value gauss(Site s, double c) {
   Value e = math::ExpOp::create(s.b, s.loc, s.neg(s.square(s.x())));
   return s.mul(s.mul(s.g, c), e);
@@ -160,7 +159,7 @@ static Rule rule(math::AbsFOp, Site s, unsigned) {
 }
 static Rule rule(math::CopySignOp op, Site s, unsigned i) {
   if (i == 1)
-    // The result depends only on the sign of operand 1, which is piecewise constant.
+    // The result depends on operand 1 only through its sign, which is piecewise constant.
     return Value();
   Value kept = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(0));
   Value wanted = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(1));
@@ -176,7 +175,7 @@ static Rule rule(math::ClampFOp op, Site s, unsigned i) { // value, min, max
   return s.select(s.compare(Predicate::OGE, s.x(0), low), below, zero);
 }
 
-/// Returns the value of a scalar constant, looking through float conversions.
+/// Returns the value of a constant, possibly converted between float types; else nothing.
 static std::optional<double> getConstant(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::TruncFOp, arith::ExtFOp>(def))
@@ -192,7 +191,7 @@ static std::optional<double> getConstant(Value v) {
   return std::nullopt;
 }
 
-/// Returns g · e · x^(e-1) for x^e with inactive e. Small constant powers become products.
+/// For x^e, returns g · e · x^(e-1). Fails if e is active. Builds products for small constant e.
 static Rule rule(math::PowFOp op, Site s, unsigned i) {
   if (i == 1) {
     op.emitError(
@@ -236,7 +235,7 @@ static Rule rule(math::RoundOp, Site, unsigned) { return Value(); }
 static Rule rule(math::RoundEvenOp, Site, unsigned) { return Value(); }
 static Rule rule(math::TruncOp, Site, unsigned) { return Value(); }
 
-/// Calls the overload of `rule` for the op, if its type is among `Ops`.
+/// If the type of the op is one of `Ops`, calls the overload of `rule` for this type.
 template <typename... Ops>
 static std::optional<Rule> findRule(Site s, unsigned i) {
   std::optional<Rule> found;
@@ -268,8 +267,8 @@ void ScalarAdjoint::seed(Value v, Value g) {
   slot = slot ? arith::AddFOp::create(b, loc, slot, g).getResult() : g;
 }
 
-/// Refuses a float that is computed from the bits of an active float, because no rule gives its
-/// gradient. Allows comparisons of bits, which are piecewise constant.
+/// Fails with an error if a float is computed from the bits of an active float, because such a
+/// float has no gradient. Allows comparisons of bits, because they are piecewise constant.
 LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
   llvm::SmallDenseSet<Value> bits;
   for (Operation *op : ops) {
@@ -302,7 +301,7 @@ LogicalResult ScalarAdjoint::run(ArrayRef<Operation *> ops) {
     return failure();
   for (Operation *op : llvm::reverse(ops)) {
     if (!readsActive(op))
-      // The op is inactive, or computes an activated value.
+      // The results of the op are not active, or are active only because of a call of activate().
       continue;
     for (Value result : op->getResults())
       if (Value g = gradient(result))

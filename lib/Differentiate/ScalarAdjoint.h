@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Reverse sweep over straight-line scalar code. Call activate() for the values to differentiate
-/// by, seed() for the outputs, run() over the ops, then gradient(). Gradients have the working type
-/// of their value.
+/// Differentiates straight-line scalar code in reverse mode. Call activate() for each input, seed()
+/// for each output, run() for the ops, then gradient() for each input. The type of a gradient is
+/// the working precision of its value.
 class ScalarAdjoint {
 public:
   ScalarAdjoint(OpBuilder &b, Location loc) : b(b), loc(loc) {}

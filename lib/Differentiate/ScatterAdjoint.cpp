@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A body that reads `tensor.extract %w[i(d, data), ..]` of a captured tensor adds its gradient to
-// w̄ at these indices. Repeated indices accumulate:
+// If a body reads an element of a captured tensor w by `tensor.extract`, the gradient of the
+// element is added to the cotangent w̄ at the same indices. Gradients of equal indices are summed:
 //
 //   y[n, e] = f(w[ids[n], e])     updates[n, e] = reverse of f at (n, e)
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-// 1. Columns are the trailing indices that each equal a loop over the whole extent (e above).
-// 2. One generic writes the updates (the sweep of the body, with row loops first). Another generic
-//    writes the row numbers (the leading indices, linearised).
-// 3. w̄ is viewed as [rows, columns]. If step 1 finds no column, columns = 1.
+// 1. Columns are trailing indices that are loops over the whole extent of a dimension (e above).
+// 2. One generic computes the updates by a reverse sweep of the body; its first loops are those of
+//    the rows. Another generic computes the row numbers: the linearised leading indices.
+// 3. w̄ is reshaped to [rows, columns]. If step 1 finds no column, columns = 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,9 +45,8 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
     cotangents.add(v, previous);
 }
 
-/// Returns for each id the position of its first occurrence in `ids`. Compares positions as floats,
-/// because kernels for a float minimum over rows exist. The float type represents every position
-/// exactly.
+/// Returns, for each element of `ids`, the position of the first equal element. Computes minima of
+/// positions as floats, for which kernels exist; floats represent them exactly.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());
   double count = type.getDimSize(0);
@@ -85,7 +84,7 @@ Value fsdp::addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids) {
   return ScatterAddRowsOp::create(b, loc, rows, updates, findFirst(b, loc, ids), Value());
 }
 
-/// Adds to `values` the indices and the values of the body from which they are computed.
+/// Adds to `values` the values `indices`, and all values of the body from which they are computed.
 void StructuredAdjoint::sliceIndices(ValueRange indices, llvm::SetVector<Value> &values) {
   SmallVector<Value> worklist(indices);
   while (!worklist.empty()) {
@@ -108,7 +107,7 @@ bool StructuredAdjoint::isConstantOver(ValueRange values, unsigned loop) {
   });
 }
 
-/// Returns how many trailing indices are distinct loops over the whole extent.
+/// Returns the number of trailing indices that are distinct loops over a whole dimension.
 unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -125,7 +124,7 @@ unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   return columns;
 }
 
-/// Builds the leading indices, linearised, as i64 over the row loops.
+/// Builds the row numbers (linearised leading indices): an i64 tensor over the row loops.
 Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops,
                                      unsigned numRowIndices) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;

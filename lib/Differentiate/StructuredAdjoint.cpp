@@ -4,24 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One rule differentiates every structured op. For a named op, the rule reads a generalised copy,
-// and the forward keeps the named op. For each active operand x with map A, over the loops of the
-// forward:
+// One rule differentiates all structured ops. A named op is differentiated through a copy that is a
+// linalg.generic. The cotangent of each active operand x, which has map A, is a generic with the
+// loops of the forward op:
 //
 //   y[C] (+)= f(x[A], w[B])      x̄[A] (+)= reverse of f, at (x[A], w[B], ȳ[C])
 //
 // 1. Classify the results with a cotangent: map, sum or extreme (ResultForm).
-// 2. Slice the body to the ops that these results need.
-// 3. For each operand, clone the slice, sweep it backwards (AdjointBody.cpp), and keep the inputs
-//    that are still read. Loops that A does not index alone are reduced. If exactly one iteration
-//    reads each element of x, no loop is reduced and the adjoint is a map.
-// 4. If two operands have equal scalar gradients (x + b), reduce the cotangent of one to the
-//    cotangent of the other. If the scalar gradient equals ȳ, reuse ȳ.
-// 5. Products become contractions (ContractionAdjoint.cpp), tensor.extract at computed indices
-//    becomes a scatter (ScatterAdjoint.cpp).
+// 2. Find the ops of the body on which these results depend (the slice).
+// 3. For each active operand, clone the slice, append the reverse sweep (AdjointBody.cpp), and drop
+//    unread inputs. A loop is reduced unless it alone is a result of A. If exactly one iteration
+//    reads each element of x, no loop is reduced: the adjoint is a map.
+// 4. If two operands x and b have equal scalar gradients, as in x + b, reduce the cotangent of x to
+//    that of b. If the scalar gradient equals ȳ, reuse ȳ.
+// 5. For products, build contractions (ContractionAdjoint.cpp). For tensor.extract at computed
+//    indices, build a scatter (ScatterAdjoint.cpp).
 //
-// Sums accumulate in working precision, directly into the cotangent so far if its type allows.
-// Cost: operands × body.
+// Sums accumulate in working precision and, if the previous cotangent has this type, directly into
+// it. The cost is the number of operands × the size of the body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +79,8 @@ void StructuredAdjoint::collectInputs() {
   }
 }
 
-/// Collects the values of the body that represent active values: arguments, captured scalars, and
-/// elements extracted from captured tensors.
+/// Collects the values of the body that represent active values outside it: arguments, captured
+/// scalars, and elements extracted from captured tensors.
 void StructuredAdjoint::collectActive() {
   for (const Input &in : inputs)
     if (in.role == Input::Primal && cotangents.isActive(in.source) && !in.primal.use_empty())
@@ -108,7 +108,7 @@ StructuredAdjoint::Input &StructuredAdjoint::cotangentOf(const ResultForm &form)
   });
 }
 
-/// Splits the cotangent of an extreme among all terms that attain it: ȳ becomes ȳ / count.
+/// Divides the cotangent ȳ of a maximum or minimum by the number of terms that are equal to it.
 void StructuredAdjoint::shareTies(const ResultForm &form) {
   Input &g = cotangentOf(form);
   Value y = results[form.index], init = op.getDpsInits()[form.index];
@@ -140,8 +140,8 @@ void StructuredAdjoint::shareTies(const ResultForm &form) {
       });
 }
 
-/// Adds the cotangent of the init of a reduction. A sum passes ȳ on. An extreme passes ȳ on where
-/// the init attains the extreme.
+/// Adds to the cotangent of the init of a reduction: ȳ for a sum; for a maximum or minimum, ȳ where
+/// the init equals the result, and 0 elsewhere.
 void StructuredAdjoint::differentiateInit(const ResultForm &form) {
   Value init = op.getDpsInits()[form.index], y = results[form.index];
   if (form.kind == ResultForm::Map || !cotangents.isActive(init))
@@ -160,8 +160,8 @@ void StructuredAdjoint::differentiateInit(const ResultForm &form) {
   cotangents.add(init, g);
 }
 
-/// Returns true if each element of an operand with this map is reached by exactly one iteration.
-/// Allows a constant index for an extent of 1. Returns false for a diagonal, which skips elements.
+/// Returns true if exactly one iteration accesses each element of an operand with this map. Allows
+/// a constant index for an extent of 1. Returns false for a diagonal, because it skips elements.
 static bool reachesOnce(AffineMap map, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
@@ -172,7 +172,7 @@ static bool reachesOnce(AffineMap map, Type type) {
   return map.dropZeroResults().isPermutation();
 }
 
-/// Reuses ȳ as x̄ if they are equal, as for residual additions.
+/// Adds ȳ to the cotangent of `operand` and returns true if x̄ equals ȳ (residual additions).
 bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient) {
   while (auto extended = gradient.getDefiningOp<arith::ExtFOp>())
     gradient = extended.getIn();
@@ -186,8 +186,8 @@ bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, 
   return false;
 }
 
-/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. If the cotangent is
-/// the result of one elementwise op alone, sets `whole` to this result.
+/// Adds to the cotangent of `operand`, which is the value `primal` in the body. If a single
+/// elementwise op computes the cotangent, sets `whole` to the result of this op.
 LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap map, Value primal,
                                                       Value *whole) {
   Sweep sweep(b.getContext(), loc);
@@ -217,8 +217,8 @@ LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap m
   return success();
 }
 
-/// Adds the cotangent of `to` as a sum over the cotangent of `from`, for operands with equal scalar
-/// gradients (x + bias). This avoids a second run of the body.
+/// Computes the cotangent of `to` as a sum over the cotangent of `from`, for operands with equal
+/// scalar gradients, as in x + bias. This avoids a second execution of the body.
 void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Input &to) {
   Type element = cotangents.getElementType(to.source), work = getWorkingType(element);
   Value previous = cotangents.take(to.source);
@@ -232,18 +232,18 @@ void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Inpu
 }
 
 LogicalResult StructuredAdjoint::differentiateInputs() {
-  // Operands whose elements are read once each come first.
+  // Begin with the operands of which exactly one iteration reads each element.
   SmallVector<Input> targets;
   for (bool once : {true, false})
     for (const Input &in : inputs)
       if (in.role == Input::Primal && active.contains(in.primal) &&
           reachesOnce(in.map, in.source.getType()) == once)
         targets.push_back(in);
-  // Run one sweep for all operands, to find equal gradients.
+  // Build one reverse sweep for all operands, to find equal scalar gradients.
   Sweep all(b.getContext(), loc);
   if (failed(sweepBody(all)))
     return failure();
-  SmallVector<std::pair<const Input *, Value>> done; // inputs with their elementwise cotangents
+  SmallVector<std::pair<const Input *, Value>> done; // inputs, each with its elementwise cotangent
   for (const Input &in : targets) {
     Value gradient = all.gradientOf(in.primal);
     auto same = llvm::find_if(

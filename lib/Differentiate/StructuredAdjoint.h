@@ -17,8 +17,7 @@ namespace mlir::fsdp {
 
 class StructuredAdjoint {
 public:
-  /// `results` are the values whose cotangents are read: the results of `op`, or of the named op
-  /// that `op` generalises.
+  /// `results` are the results of `op` or, if `op` is a copy of a named op, of the named op.
   StructuredAdjoint(linalg::GenericOp op, ValueRange results, Cotangents &cotangents)
       : op(op), results(results), cotangents(cotangents), b(cotangents.b), loc(op.getLoc()),
         body(*op.getBody()) {}
@@ -26,15 +25,15 @@ public:
   LogicalResult run();
 
 private:
-  /// A value that the adjoint may read.
+  /// A value outside the body that the adjoint may read.
   struct Input {
     enum Role { Primal, Cotangent, Result, Previous, Extent } role;
-    Value source; ///< the value outside the body
+    Value source; ///< the value itself
     AffineMap map;
-    Value primal;       ///< for Primal: its value in the primal body
-    unsigned index = 0; ///< for Cotangent and Result: result number
+    Value primal;       ///< for Primal, the value of the original body that represents `source`
+    unsigned index = 0; ///< for Cotangent and Result, the number of the result
   };
-  /// A detached body: the primal slice, then the reverse sweep.
+  /// A detached block: a clone of the slice of the body, followed by the reverse sweep.
   struct Sweep {
     Sweep(MLIRContext *context, Location loc) : b(context), reverse(b, loc) {
       b.setInsertionPointToEnd(&block);
@@ -46,14 +45,14 @@ private:
     ScalarAdjoint reverse;
     IRMapping mapping;
     SmallVector<Operation *> cloned;
-    DenseMap<unsigned, Value> g, y; ///< cotangents and results, by result number
+    DenseMap<unsigned, Value> g, y; ///< cotangents and results, by the number of the result
   };
-  /// Destination of a value of the sweep: a tensor of type `type`, indexed by `map`.
+  /// The tensor to which a value of the sweep is written: its type, and its map of the loops.
   struct Target {
     AffineMap map;
     RankedTensorType type;
     bool once;      ///< whether each element is written exactly once
-    Value previous; ///< value that is added to the result, or null
+    Value previous; ///< previous cotangent to which the result is added, or null
   };
 
   // StructuredAdjoint.cpp
@@ -94,7 +93,7 @@ private:
   Block &body;
   SmallVector<ResultForm> forms; ///< forms of the results that have a cotangent
   SmallVector<Input> inputs;
-  llvm::SetVector<Operation *> slice; ///< ops of the body on which the results in `forms` depend
+  llvm::SetVector<Operation *> slice; ///< ops of the body on which the results of `forms` depend
   llvm::SetVector<Value> active;      ///< values of the body that represent active values
 };
 

@@ -10,7 +10,7 @@
 //   concat, pad   → slices of ȳ
 //   extract, insert, from_elements, splat, and scalar ops between them   → scalar cotangents
 //
-// The cotangent of an extracted element is a slice of one element of the tensor's cotangent.
+// The cotangent of an extracted scalar is added to that of the tensor as a slice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,7 +117,7 @@ static LogicalResult differentiate(tensor::PadOp op, Value g, Cotangents &c) {
   return success();
 }
 
-/// Adds a scalar at constant indices of a tensor.
+/// Adds the scalar `g` to the element `at` of the cotangent of `v`.
 static void addElement(Value v, Value g, ArrayRef<int64_t> at, Cotangents &c) {
   SmallVector<int64_t> ones(at.size(), 1);
   g = convertFloat(c.b, g.getLoc(), g, c.getElementType(v));
@@ -185,7 +185,7 @@ static LogicalResult differentiate(tensor::SplatOp op, Value g, Cotangents &c) {
   return success();
 }
 
-/// Applies the rules of ScalarAdjoint to a scalar arith or math op between tensors.
+/// Applies the rules of ScalarAdjoint to an arith or math op on scalars outside a linalg body.
 static LogicalResult differentiateScalar(Operation *op, Value g, Cotangents &c) {
   ScalarAdjoint sweep(c.b, op->getLoc());
   llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());

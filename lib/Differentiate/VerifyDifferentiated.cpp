@@ -7,10 +7,10 @@
 // Checks the contract (docs/explanation/pipeline.md, section 3) of each program with gradients:
 //
 // 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
-//    the arguments. A gradient is computed by fsdp.reduce_scatter avg or, for a table that is only
-//    looked up, by fsdp.reduce_rows avg. The gradients of looked-up rows of other units follow.
+//    the arguments. fsdp.reduce_scatter avg computes a gradient or, if only lookups read the unit,
+//    fsdp.reduce_rows avg. The results of all other fsdp.reduce_rows follow.
 // 2. If a unit is gathered again, the backward reads no value that the forward derived from the
-//    unit's parameters alone.
+//    parameters of this unit.
 // 3. No elementwise addition adds a tensor of zeros.
 //
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,7 @@ static UnitOp lookUpUnit(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<UnitOp>(from, name);
 }
 
-/// Returns true if `value` is the average over the ranks of the gradients of unit `name`.
+/// Returns true if `value` is the average of gradients of unit `name` over ranks.
 static bool isMeanOf(FlatSymbolRefAttr name, Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return rows.getUnitAttr() == name && rows.getReduction() == ReductionKind::avg;
@@ -66,7 +66,7 @@ static LogicalResult verifyResults(func::FuncOp func) {
   }
   for (; next < func.getNumResults(); ++next) {
     if (!func.getResultAttr(next, FSDPDialect::rowsAttr))
-      // The result belongs to a parameter without a unit, or is the check of a lookup.
+      // The result is the gradient of a parameter outside all units, or the check of a lookup.
       continue;
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(next, FSDPDialect::rowsAttr);
     auto rows = terminator->getOperand(next).getDefiningOp<ReduceRowsOp>();
@@ -79,7 +79,7 @@ static LogicalResult verifyResults(func::FuncOp func) {
   return success();
 }
 
-/// Returns the unit of a parameter-derived value if that unit is gathered again, else null.
+/// Returns the unit of the parameter-derived value `v` if it is gathered again, else null.
 static UnitOp findResharded(Value v) {
   if (auto unshard = v.getDefiningOp<UnshardOp>()) {
     UnitOp unit = lookUpUnit(unshard, unshard.getUnitAttr());

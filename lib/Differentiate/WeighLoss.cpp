@@ -7,15 +7,15 @@
 //   before   f(params, batch) -> %loss                           a mean over counted targets
 //   after    f(params, batch, %w {fsdp.loss_weight}) -> %w * %loss
 //
-// 1. Walk from the loss through scalars to the means that it combines. The loss must have the form
-//    c + Σ c_i · cross_entropy(.., targets). All means have the same targets; c and c_i are equal
-//    for every batch. The loss of a merged batch is then the mean of the losses of its parts,
-//    weighted by the number of their counted targets.
-// 2. Refuse a loss of another form. The error is at the op that breaks the form.
-// 3. Multiply the loss by an argument, whose adjoint multiplies the gradients. If every target
-//    counts, all weights are 1 and nothing is done.                                     O(ops)
+// 1. Walk from the loss through scalar ops to the cross_entropy ops, each of which computes a mean.
+//    The loss must have the form c + Σ c_i · cross_entropy(.., targets). All cross_entropy ops must
+//    have the same targets, and c and c_i must not depend on the batch. The loss of a batch is then
+//    the mean of the losses of its micro-batches, weighted by their numbers of counted targets.
+// 2. If the loss has another form, emit an error at the op that causes this.
+// 3. Multiply the loss by a new argument, so that the backward multiplies the gradients by it too.
+//    If every target counts, all weights are 1 and the pass changes nothing. O(ops)
 //
-// AccumulateGradients.cpp counts targets and divides by the sum.
+// AccumulateGradients.cpp computes this argument from the numbers of counted targets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ public:
   bool usesBatch(Value value);
 
   CrossEntropyOp mean;             ///< the first mean
-  CrossEntropyOp unlike;           ///< a mean over other targets
-  std::optional<Location> culprit; ///< location of the op nearest to the batch that breaks the form
+  CrossEntropyOp unlike;           ///< a mean over targets other than those of `mean`
+  std::optional<Location> culprit; ///< location of the first op found that breaks the form
 
 private:
   Form combine(Operation *op, ArrayRef<Form> operands);
@@ -90,7 +90,7 @@ bool LossReader::usesBatch(Value value) {
   return false;
 }
 
-/// Returns the form of an op on scalars, given the forms of its operands.
+/// Returns the form of the result of `op`, an op on scalars with operands of the forms `operands`.
 Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
   if (llvm::is_contained(operands, Form::Other))
     return blame(op->getLoc());
@@ -103,7 +103,7 @@ Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
   return keeps || scales || divides ? Form::Mean : blame(op->getLoc());
 }
 
-/// Returns the form of a result of a generic on scalars.
+/// Returns the form of result `result` of `op`, a generic without loops.
 Form LossReader::classifyBody(linalg::GenericOp op, unsigned result) {
   DenseMap<Value, Form> inside;
   for (OpOperand &operand : op->getOpOperands())
@@ -140,7 +140,7 @@ Form LossReader::classify(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isOne = !type || (type.hasStaticShape() && type.getNumElements() == 1);
     if (!op)
-      // The reader of the value reports the error.
+      // The caller, which knows the op that reads the value, reports the error.
       return Form::Other;
     if (!isOne)
       return blame(value.getLoc());

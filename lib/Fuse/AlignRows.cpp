@@ -4,24 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes rows of the factors of contractions begin at aligned addresses. GPUs copy tiles with
-// aligned rows in bulk, and other tiles element by element.
+// Makes the rows of the matrices that contractions multiply begin at aligned addresses. GPUs copy
+// tiles with aligned rows in bulk, and other tiles element by element.
 //
 //   %z = fsdp.dispatch .. -> 2048x50257xbf16      %z = fsdp.dispatch .. -> 2048x50264xbf16
 //     yield %v                               =>     yield insert_slice %v into empty[0, 0]
 //   fsdp.dispatch (%z)                            fsdp.dispatch (%z)
 //     contract ins(%arg)                            contract ins(extract_slice %arg[0, 0])
 //
-// 1. A factor is an operand of a dispatch that a contraction in its body reads directly. Only
-//    factors with long rows that are not a multiple of the alignment are changed.
-// 2. If a dispatch computes the factor, and only dispatches read it (none in place), the former
-//    dispatch writes the factor with longer rows. The padding of a row may hold any value; it is
-//    never read.
-// 3. Any other factor (a parameter, say) is copied after its definition, if contractions read each
-//    element often enough.
+// 1. A factor is an operand of a dispatch that a contraction in the dispatch's body reads directly.
+//    Only factors with long rows that are not a multiple of the alignment are changed.
+// 2. If the factor is the result of a dispatch, and only dispatches read it and none overwrites it,
+//    the producing dispatch writes longer rows. The padding of a row is never read.
+// 3. Any other factor, such as a parameter, is copied to longer rows if contractions read each of
+//    its elements often enough.
 //
-// O(operands). Rows that only maps and sums read are not aligned, because this would save only a
-// few per cent.
+// O(operands). Does not align rows that only maps and sums read, which would save only a few per
+// cent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +37,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Least elements of a row that is aligned.
+/// Least number of elements of a row that is aligned.
 static constexpr int64_t minColumns = 64;
 /// Least number of reads of each element for which a factor is copied. The copy itself reads and
 /// writes each element once.
@@ -48,7 +47,7 @@ static BlockArgument argumentOf(OpOperand &use) {
   return cast<DispatchOp>(use.getOwner()).getBody().getArgument(use.getOperandNumber());
 }
 
-/// Returns the contraction that has this operand of a dispatch as a factor, or null.
+/// Returns the contraction in the dispatch that reads this operand as a factor, or null.
 static linalg::ContractOp findContraction(OpOperand &use) {
   if (!isa<DispatchOp>(use.getOwner()))
     return {};
@@ -103,7 +102,7 @@ static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
                                        indices(b, type.getShape()), indices(b, ones));
 }
 
-/// Gives the dispatch the padded operand, and lets its body read the slice without padding.
+/// Replaces the operand by the padded value, which the body reads without the padding.
 static void readPadded(OpOperand &use, Value padded) {
   BlockArgument arg = argumentOf(use);
   auto type = cast<RankedTensorType>(arg.getType());
@@ -135,7 +134,7 @@ static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) 
   return turns / factor.getNumElements();
 }
 
-/// Runs step 3. Returns whether a copy was made.
+/// Runs step 3. Returns whether it inserted a copy.
 static bool copyPadded(Value v, RankedTensorType padded) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : v.getUses())

@@ -8,15 +8,15 @@
 //
 //   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      if %p is not read again
 //
-// Result i may overwrite operand j under these conditions:
+// Result i of a dispatch may overwrite operand j under these conditions:
 //  1. Their types are equal, and no later op, in the block or in a loop around it, reads the
 //     operand or a view of its buffer.
-//  2. Only the result that updates an argument of the function overwrites this argument.
-//  3. In the body, linalg ops read the operand and write the result at identity maps only, so that
-//     no element is read after it is overwritten. An accumulator (the init of the op that computes
-//     the result) is always allowed.
+//  2. If operand j is an argument of the function, result i must update this argument.
+//  3. In the body, linalg ops read the operand and write the result only with identity maps, so
+//     that no element is read after it is overwritten. This does not apply if the operand is an
+//     accumulator, the init of the op that computes the result.
 //
-// O(uses). If a result must be in place but cannot, lib/Plan copies it.
+// O(uses). If a result must be in place but may not overwrite its operand, lib/Plan adds a copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the result that updates this argument, if there is one.
+/// Returns the result of the function that updates this argument, or nothing.
 static std::optional<unsigned> updatedBy(func::FuncOp func, BlockArgument arg) {
   for (unsigned i = 0; i < func.getNumResults(); ++i)
     if (auto index = func.getResultAttrOfType<IntegerAttr>(i, FSDPDialect::updatesAttr))
@@ -52,7 +52,7 @@ static Value rootOf(Value v) {
   return v;
 }
 
-/// Returns true if anything after `op` reads the bytes of `root`.
+/// Returns true if an op after `op` reads the bytes of `root`.
 static bool isReadLater(Value root, Operation *op) {
   for (Operation *user : root.getUsers()) {
     if (isContiguousView(user) || isa<OwnPieceOp>(user)) {
@@ -69,7 +69,8 @@ static bool isReadLater(Value root, Operation *op) {
   return false;
 }
 
-/// Returns true if the dispatch accesses operand and result element by element at equal indices.
+/// Returns true if each element of the operand is only read to compute the element of the result at
+/// the same indices.
 static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand) {
   Block &body = dispatch.getBody().front();
   auto identity = [](linalg::LinalgOp op, OpOperand &use) {
@@ -93,12 +94,12 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
   });
 }
 
-/// Returns true if the result may overwrite `root`. This holds for results of dispatches,
-/// collectives and loops, and for the argument or loop-carried value that the result updates.
+/// Returns true if the result may overwrite `root`. `root` must be a result of a dispatch, a
+/// collective or a loop, or the argument or loop-carried value that the result updates.
 static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::FuncOp func) {
   if (auto arg = dyn_cast<BlockArgument>(root)) {
     Operation *owner = arg.getOwner()->getParentOp();
-    // A loop-carried sum may be overwritten if the yield writes it back.
+    // A loop-carried sum may be overwritten if the loop yields the result as its next value.
     if (isa<scf::ForOp>(owner))
       return arg.getArgNumber() > 0 &&
              llvm::is_contained(arg.getOwner()->getTerminator()->getOperands(),
@@ -109,7 +110,7 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
     if (!index)
       return false;
     Value updated = func.getBody().front().getTerminator()->getOperand(*index);
-    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // skip gathers of pieces
+    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // skip gathers of a piece
       updated = gather.getInput();
     return updated == dispatch.getResult(result);
   }
@@ -119,8 +120,8 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
 
 namespace {
 struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> {
-  /// Assigns an operand to the result. If `state`, considers only arguments and loop-carried
-  /// values; else only other operands.
+  /// Assigns to the result an operand to overwrite. If `state`, considers only arguments and
+  /// loop-carried values; else only other operands.
   bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result,
               func::FuncOp func, bool state) {
     for (auto [index, value] : llvm::enumerate(dispatch.getInputs())) {

@@ -10,7 +10,8 @@
 // 2. Of the ops with count 0, place the op that was first in the original order.
 //
 // An op that must move is placed as early as possible. At the end of the block, the op would delay
-// reductions that depend on it, and extend the lifetimes of its operands. O(ops log ops + uses).
+// reductions over ranks that depend on it, and extend the lifetimes of its operands. O(ops log ops
+// + uses).
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +64,7 @@ void mlir::fsdp::restoreOrder(Block &block) {
       if (--open[user] == 0)
         ready.push(user);
   }
-  for (Operation *op : ops) // append ops on a cycle
+  for (Operation *op : ops) // append ops that depend on themselves
     if (op)
       op->moveBefore(&block, end ? end->getIterator() : block.end());
 }

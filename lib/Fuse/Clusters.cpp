@@ -14,18 +14,17 @@
 //
 // An op joins the latest cluster that produces one of its operands under these conditions:
 //  1. The op and the cluster are at most `window` ops apart.
-//  2. Both run over common leading parallel loops. A reduction has the loops before its first
-//     reduced loop; a map has all its loops, or as many as the cluster.
-//  3. The op reads the values of the cluster, and writes its results, at equal rows.
+//  2. Both run over common leading parallel loops. A reduction contributes the loops before its
+//     first reduced loop; a map contributes all loops, or as many as the cluster has.
+//  3. In each iteration of these loops (a row), the op reads and writes only elements of the row.
 //  4. No operand of the op depends on the cluster through another kernel.
-//  5. The cluster then has at most `maxOps` ops, including those in bodies.
+//  5. With the op, the cluster has at most `maxOps` ops, including those in bodies.
 //
 // Otherwise the op opens a cluster.
-//  - Contractions and scatters always open a cluster. Only maps over the whole result join its
-//    cluster.
+//  - A contraction or scatter always opens a cluster, which only maps over its whole result join.
 //  - No op joins the cluster of attention.
-//  - Ops on few elements, and slices that assemble one tensor, join without these conditions.
-//  - Clusters of the op's other producers are merged into its cluster on the same conditions.
+//  - Ops on few elements, and insertions of slices into one tensor, join without these conditions.
+//  - Clusters of other operands of the op are merged into its cluster under the same conditions.
 //
 // O(ops · window). Ops that only share inputs are not grouped.
 //
@@ -43,7 +42,7 @@ using namespace mlir::fsdp;
 
 /// Largest number of elements of a small value.
 static constexpr int64_t smallElements = 16;
-/// A broadcast that is at least this many times larger than its inputs is not stored.
+/// Least ratio of the sizes of result and inputs with which a broadcast is not stored.
 static constexpr int64_t broadcastGain = 4;
 
 StringRef fsdp::stringify(ClusterKind kind) {
@@ -80,7 +79,7 @@ static bool beginsAligned(tensor::ExtractSliceOp slice) {
           offset = 0;
   for (int64_t d = source.getRank() - 1; d >= 0; --d) {
     int64_t at = slice.getStaticOffsets()[d];
-    if (ShapedType::isDynamic(at)) // lib/Plan aligns the slice of a micro-batch
+    if (ShapedType::isDynamic(at)) // the slice of a micro-batch, which lib/Plan aligns
       continue;
     offset += at * stride;
     stride *= source.getDimSize(d);
@@ -95,7 +94,7 @@ bool fsdp::isContiguousView(Operation *op) {
   if (!slice || !slice.hasUnitStride() || !slice.getSourceType().hasStaticShape() ||
       !beginsAligned(slice))
     return false;
-  bool whole = true; // all dimensions after this one are whole
+  bool whole = true; // the slice covers all inner dimensions
   ArrayRef<int64_t> sizes = slice.getStaticSizes(), source = slice.getSourceType().getShape();
   for (int64_t d = source.size() - 1; d >= 0; --d) {
     if (!whole && sizes[d] != 1)
@@ -126,7 +125,7 @@ static bool isCheapMap(linalg::GenericOp generic) {
 }
 
 /// Returns true for a cheap map that only generics read, and whose result is much larger than its
-/// inputs or only has a wider type. Each reader then computes the elements that it reads.
+/// inputs or only has a wider type. Each reader of such a map computes the elements that it reads.
 static bool isCheapBroadcast(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || !isCheapMap(generic))
@@ -230,7 +229,7 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
       cluster.kind = ClusterKind::Scalar;
 }
 
-/// Returns the clusters that op reads from directly or through auxiliary ops, the latest first.
+/// Returns the clusters whose values op reads, directly or through auxiliary ops, the latest first.
 SmallVector<unsigned> ClusterBuilder::producers(Operation *op) {
   llvm::SetVector<unsigned> found;
   SmallVector<Value> worklist = readValues(op);
@@ -276,7 +275,7 @@ void ClusterBuilder::place(Operation *op) {
   clusters.push_back(std::move(fresh));
 }
 
-/// Returns true if op reads each value of the cluster, and writes its results, with d0, d1, .. as
+/// Returns true if op reads each value of the cluster and writes its own results with d0, d1, .. as
 /// the first `rows` indices.
 static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned rows) {
   llvm::SmallPtrSet<Operation *, 8> members(cluster.members.begin(), cluster.members.end());
@@ -295,21 +294,21 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
   return true;
 }
 
-/// Returns true for a cheap map of a contraction's result that is stored anyway. Readers can
-/// compute the map from that result, so that the map need not be stored.
+/// Returns true for a cheap map of a contraction's result if this result is stored for other ops.
+/// Readers can then compute the map, which need not be stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
            return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
          });
 }
 
-/// Returns the number of common loops if op joins the cluster; 0 if it cannot.
+/// Returns the number of common loops after op joins the cluster, or 0 if op cannot join.
 static unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster) {
   ClusterKind kind = kindOf(op);
   if (kind != ClusterKind::Map && kind != ClusterKind::Row)
     return 0;
   unsigned natural = naturalRows(op), common = cluster.rows.size();
-  if (cluster.kind == ClusterKind::Map) // the rows of a map may shrink to those of a reduction
+  if (cluster.kind == ClusterKind::Map) // a reduction may reduce the number of common loops of maps
     common = std::min(common, natural);
   else if (cluster.kind == ClusterKind::Row &&
            (kind == ClusterKind::Row ? natural != common : natural < common))
@@ -338,7 +337,7 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   bool freely = assembles || (cluster.small && isSmall(op));
   if ((!common && !freely) || closesCycle(cluster.members, op))
     return false;
-  // If ops joined because they are small, `common` is 0 and the cluster has no rows.
+  // If ops joined because they have few elements, `common` is 0: there are no common loops.
   cluster.rows.resize(common);
   cluster.small &= isSmall(op);
   cluster.size = size;
@@ -382,8 +381,8 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   from.members.clear();
 }
 
-/// Returns true if a kernel of \p members and \p op would read a value that another kernel computes
-/// from the results of this kernel.
+/// Returns true if a kernel of \p members and \p op would depend on itself: it would read a value
+/// that another kernel computes from its results.
 bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
   llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end()), seen;
   inside.insert(op);

@@ -15,14 +15,14 @@ namespace mlir::fsdp {
 enum class ClusterKind { Map, Row, Column, Contract, Attention, Scatter, Scalar, Copy };
 StringRef stringify(ClusterKind kind);
 
-/// Ops of one block that become one kernel. They run over common leading parallel loops ("rows")
-/// and use one another's values at equal rows only.
+/// Ops of one block that become one kernel. They run over common leading parallel loops ("rows"),
+/// and in each row use only those elements of one another's results that belong to this row.
 struct OpCluster {
   SmallVector<Operation *> members; ///< in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
-  bool small = false;        ///< whether all values are small, so that no loops are needed
-  int64_t size = 0;          ///< sum of the members' countOps
+  bool small = false; ///< whether all values have few elements, so that no common loops are needed
+  int64_t size = 0;   ///< sum of the members' countOps
 };
 
 /// Returns the number of ops in the regions of \p op, at least 1.
@@ -52,9 +52,9 @@ private:
 
 /// Returns true if the op is copied into each dispatch that uses it, instead of being in a cluster.
 bool isAuxiliary(Operation *op);
-/// Returns true if the op always has a separate kernel, which reads whole tensors.
+/// Returns true if the op always has a separate kernel, because it reads whole tensors.
 bool isAttention(Operation *op);
-/// Returns true if the op computes values. Returns false for collectives and control flow.
+/// Returns true if the op computes tensors in a kernel, unlike collectives and control flow.
 bool isComputation(Operation *op);
 /// Returns true if the op is a view of an aligned, contiguous range of its source.
 bool isContiguousView(Operation *op);

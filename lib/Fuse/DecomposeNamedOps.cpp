@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes each raised op as generics, from which row kernels are formed.
+// Replaces each raised op by generics, from which row kernels are formed.
 //
 //   softmax        m = max_v x;  e = exp(x - m);  s = Σ_v e;  y = e · (1/s)
 //   cross_entropy  m, s as above; lse = m + log s; nll = lse - Σ_v (v = t ? x : 0);
@@ -13,12 +13,12 @@
 //   gather_rows    y[i.., c] = table[ids[i..], c]
 //   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
 //
-// 1. Walk the function; replace each raised op with its generics. Keep attention if it is to be
-//    fused and the target has a kernel for it.
+// 1. Walk the function; replace each raised op with its generics. Keep attention if the option
+//    `fuse-attention` is set and the target has a kernel for it.
 // 2. Generalise the other named linalg ops, except contract and fill.
 //
-// Sums of narrower types are computed in f32. O(ops). Scatter-adds remain, because their own kernel
-// keeps the order of additions in parallel.
+// Sums of narrower types are computed in f32. O(ops). Does not replace scatter-adds, because they
+// have a parallel kernel with a fixed order of additions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +58,8 @@ static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 namespace {
 using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Builds generics over rows that are reduced along one dimension. An input has all dimensions, or
-/// one value per row, or a single value.
+/// Builds generics over rows that are reduced along one dimension. An input has all dimensions, one
+/// value per row, or one value in total.
 class RowBuilder {
 public:
   RowBuilder(OpBuilder &b, Location loc, Value x, unsigned reduced)
@@ -171,7 +171,7 @@ static Value buildIgnored(OpBuilder &b, Location l, Value target, int64_t ignore
 }
 
 /// Builds the divisor of the sum from the number of rows that count. The divisor is at least 1, so
-/// that a mean over no rows is 0.
+/// that the mean is 0 if no row counts.
 static Value buildDivisor(OpBuilder &b, Location l, Value count, Type wide) {
   return arith::MaximumFOp::create(b, l, count, constant(b, l, wide, 1));
 }
@@ -291,8 +291,8 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 }
 
 namespace {
-/// Asks the target whether it has a kernel for an attention op. Warns once per reason, because
-/// programs and layers repeat a reason. Thread-safe, because functions are processed in parallel.
+/// Returns whether the target has a kernel for an attention op. If it has none, warns once per
+/// reason, which many ops share. Thread-safe, because functions are processed in parallel.
 class AttentionKernels {
 public:
   explicit AttentionKernels(std::shared_ptr<const TargetInfo> target) : target(std::move(target)) {}
@@ -352,7 +352,7 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     return op->emitError("cannot be written as linalg.generic");
   }
 
-  // Kernels of the target. Null means that all attention has a kernel.
+  // Kernels of the target; null if all attention ops have a kernel.
   std::shared_ptr<AttentionKernels> kernels;
 };
 } // namespace

@@ -12,12 +12,13 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. Auxiliary ops are copied into the kernels that read them. An auxiliary op also becomes a
-//    dispatch if attention or an op outside of kernels (a collective, a loop, a view) reads it.
+// 1. An auxiliary op is copied into each kernel that reads its result. It also becomes a separate
+//    dispatch if attention or an op outside of kernels (a collective, a loop, a view) reads its
+//    result.
 // 2. Group the ops of each block (Clusters.cpp).
 // 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
-//    Values from outside become operands of the dispatch, in order of first use. Values of members
-//    with uses outside become results of the dispatch.
+//    Values from outside the cluster become operands of the dispatch, in order of first use. Values
+//    of members that are used outside become results.
 // 4. Erase the originals, sort the block topologically, erase dead ops.
 //
 // O(ops · window). Equal clusters become equal dispatches, so that equal layers share their
@@ -62,8 +63,8 @@ private:
 } // namespace
 
 /// Adds \p op to the body after the members and auxiliary ops that it reads. \p depth is the number
-/// of ops between \p op and the member whose operands are collected. Fails with a diagnostic if \p
-/// op cannot be computed inside a kernel.
+/// of auxiliary ops between \p op and the member that reads them. Fails with a diagnostic if \p op
+/// cannot be computed inside a kernel.
 LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   if (body.contains(op))
     return success();
@@ -110,7 +111,7 @@ LogicalResult DispatchBuilder::build() {
       if (hasOutsideUse(v))
         results.push_back(v);
   if (results.empty())
-    return success(); // all values are dead
+    return success(); // no value of the cluster is used outside
   Operation *last = cluster.members.back();
   OpBuilder b(last);
   b.setInsertionPointAfter(last);
@@ -124,7 +125,7 @@ LogicalResult DispatchBuilder::build() {
     mapping.map(v, block->addArgument(v.getType(), v.getLoc()));
   for (Operation *op : body) {
     Operation *copy = b.clone(*op, mapping);
-    // The unit becomes an attribute of the call, because units share kernels.
+    // The unit becomes an attribute of the call, not of the kernel, which units share.
     for (StringRef name : {FSDPDialect::rowsAttr, FSDPDialect::unitAttr})
       if (Attribute unit = copy->removeDiscardableAttr(name))
         dispatch->setAttr(name, unit);

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr unsigned maxMembers = 64; ///< limit on the ops of a group; a loss has about twelve
+static constexpr unsigned maxMembers = 64; ///< ops of a group at most (a loss has about 12)
 
 int64_t fsdp::tensorBytes(Type of) {
   auto type = cast<RankedTensorType>(of);
@@ -48,8 +48,8 @@ SmallVector<Value> fsdp::getCaptures(Operation *op) {
   return captures.takeVector();
 }
 
-/// Returns the loop of `op` that runs over the rows of its operands in the group; nothing if
-/// operands disagree.
+/// Returns the loop of `op` that runs over the rows of its operands in the group, or nothing if the
+/// operands have the rows in different loops.
 std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   std::optional<unsigned> found;
   auto agree = [&](unsigned loop) {
@@ -74,7 +74,7 @@ std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   return found;
 }
 
-/// Returns true if a sum over rows is narrower than f32. Each chunk would round it once more.
+/// Returns true if a sum over rows is narrower than f32; each chunk would round it once more.
 static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
     auto type = dyn_cast<FloatType>(getElementTypeOrSelf(init.get()));
@@ -94,7 +94,7 @@ bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
     if (known != rowDims.end() && *dim != int(known->second))
       return false;
   }
-  for (Value capture : getCaptures(op)) // only single elements of a capture may be read
+  for (Value capture : getCaptures(op)) // a body may only read single elements of a capture
     if (isOverRows(capture) && llvm::any_of(capture.getUsers(), [&](Operation *user) {
           return op->isProperAncestor(user) && !isa<tensor::ExtractOp>(user);
         }))
@@ -140,7 +140,7 @@ static SmallVector<Value> getRead(Operation *op) {
   return read;
 }
 
-/// Returns the ops before `end` that are no members but depend on a member.
+/// Returns the ops before `end` that are not members but depend on a member.
 llvm::SetVector<Operation *> RowGroup::findReaders(Operation *end) const {
   llvm::SetVector<Operation *> readers;
   for (Operation *op = getOrdered().front(); op != end; op = op->getNextNode())
@@ -193,7 +193,8 @@ bool RowGroup::grow() {
       return false;
   }
   addRowScalars();
-  // A member must not depend on a sum over all rows, nor read rows that are not one of its loops.
+  // A member must not depend on a sum over all rows, and must not read rows by an index that is not
+  // one of its loops.
   return llvm::all_of(members, [&](Operation *op) {
     return llvm::all_of(getRead(op), [&](Value v) {
       Operation *def = v.getDefiningOp();
@@ -223,7 +224,7 @@ int64_t RowGroup::countRows() const {
   return cast<RankedTensorType>(seed.getType()).getDimSize(rowDims.lookup(seed));
 }
 
-/// A result adds no bytes if it may overwrite an operand of its type that no later op reads.
+/// A result needs no bytes if it may overwrite an operand of its type that no later op reads.
 int64_t RowGroup::countRowBytes() const {
   SmallVector<Operation *> ordered = getOrdered();
   llvm::SmallDenseMap<Value, Operation *> lastReaders;
@@ -239,7 +240,7 @@ int64_t RowGroup::countRowBytes() const {
         alive -= tensorBytes(v);
         ending.push_back(v.getType());
       }
-    int64_t meanwhile = 0; // bytes of operands that end here and are not overwritten
+    int64_t meanwhile = 0; // bytes of operands that no later op reads and no result overwrites
     for (Value result : op->getResults())
       if (isOverRows(result) && tensorBytes(result) > limit) {
         alive += tensorBytes(result);

@@ -21,12 +21,12 @@ int64_t tensorBytes(Type of);
 inline int64_t tensorBytes(Value v) { return tensorBytes(v.getType()); }
 
 /// Returns the dimension of an operand that the loop `loop` indexes, or -1 if the loop does not
-/// occur. Returns nothing if the loop occurs in any other form.
+/// occur. Returns nothing if an index contains the loop but is not equal to it.
 std::optional<int> findDimension(AffineMap map, unsigned loop);
 /// Returns the values that the bodies of `op` read from outside.
 SmallVector<Value> getCaptures(Operation *op);
 
-/// The ops that compute wide results and reduce them.
+/// A group of ops that compute wide results and reduce them.
 class RowGroup {
 public:
   RowGroup(linalg::LinalgOp seed, unsigned rowLoop, int64_t limit)
@@ -37,7 +37,7 @@ public:
 
   /// Runs step 2. Returns false if a whole wide result would have to exist.
   bool grow();
-  /// Runs step 3. Writes the chunks after `last()`.
+  /// Runs step 3. Writes the chunks of rows after the op `last()`.
   void write(int64_t chunkRows);
 
   /// Returns true if a member sums a wide result over columns or rows.
@@ -65,7 +65,7 @@ private:
   int64_t limit;
   llvm::SetVector<Operation *> members;
   llvm::SmallDenseMap<Operation *, unsigned> rowLoops;
-  llvm::SmallDenseMap<Value, unsigned> rowDims; ///< dimension of each result that counts rows
+  llvm::SmallDenseMap<Value, unsigned> rowDims; ///< for each value, its dimension that counts rows
 };
 
 } // namespace mlir::fsdp

@@ -4,15 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies fsdp.attention, fsdp.attention_grad and the ops of their regions, and canonicalizes
-// fsdp.attention:
+// Verifies the attention ops and the ops of their regions, and canonicalizes fsdp.attention:
 //
 //   score_mod that yields its score      ->  no score_mod
 //   mask_mod that yields true            ->  no mask_mod
 //   weight_mod that yields 1             ->  no weight_mod
 //   captured tensor that no region reads ->  operand erased
 //
-// (C1), (C2), ... below are the numbers of the constraints in the ops' descriptions.
+// (C1), (C2), ... refer to the constraints that the descriptions of the ops list.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +38,8 @@ bool fsdp::isAttentionScalar(Type type) {
 }
 
 namespace {
-/// A region of the op, with the types of the arguments that precede the captured tensors, and the
-/// type of the yielded value.
+/// A region of an attention op, the types of its arguments before the captured tensors (`takes`),
+/// and the type of the yielded value (`gives`).
 struct Function {
   StringRef name;
   Region &region;
@@ -49,8 +48,8 @@ struct Function {
 };
 } // namespace
 
-/// Verifies (C10) for one op of a region. Arguments of the region from `firstCapture` on are
-/// captured tensors.
+/// Verifies (C10) for one op of a region. The arguments of the region with numbers of at least
+/// `firstCapture` are the captured tensors.
 static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCapture) {
   auto isCapture = [&](Value v) {
     auto argument = dyn_cast<BlockArgument>(v);
@@ -93,7 +92,7 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
             "tensors";
 }
 
-/// Verifies the terminator of a region: (C9) and (C12).
+/// Verifies that a region ends with a yield of the right type: (C9) and (C12).
 static LogicalResult checkYield(Operation *op, Function &f) {
   Block &body = f.region.front();
   auto fail = [&](Operation *at) {
@@ -127,7 +126,7 @@ static LogicalResult checkFunction(Operation *op, Function f, ValueRange capture
   return success();
 }
 
-/// Verifies the constraints (C1) to (C10) of both ops.
+/// Verifies (C1) to (C10), which fsdp.attention and fsdp.attention_grad have in common.
 template <typename Op>
 static LogicalResult checkAttention(Op op) {
   RankedTensorType q = typeOf(op.getQ()), k = typeOf(op.getK()), v = typeOf(op.getV()),
@@ -180,8 +179,8 @@ static LogicalResult checkAttention(Op op) {
   return checkFunction(op, weightMod, op.getCaptures());
 }
 
-/// Names the leading arguments of a region: score_mod begins with the score, mask_mod and
-/// weight_mod with the batch index, score_grad with the cotangent of the score.
+/// Names the leading arguments of a region for printing. The first is the score in score_mod, the
+/// batch index in mask_mod and weight_mod, and the cotangent of the score in score_grad.
 static void nameFunction(Region &region, OpAsmSetValueNameFn setName) {
   static constexpr StringRef names[] = {"g", "s", "b", "h", "i", "j"};
   static constexpr unsigned first[] = {1, 2, 2, 0};

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers fsdp.attention and fsdp.attention_grad to linalg, with all scores in memory. The G query
-// heads that share a kv head are adjacent, so one product computes them as additional rows. The
-// tensors are reshaped by views, not copied:
+// Lowers fsdp.attention and fsdp.attention_grad to linalg ops that store all scores in memory. The
+// G query heads that share a kv head are adjacent. One matrix product therefore computes the scores
+// of all G heads, as G·Sq rows, and only views are needed:
 //
 //   Q [B, H, Sq, D]  =  [B, Hkv, G·Sq, D]      S [B, Hkv, G·Sq, Sk]  =  [B, H, Sq, Sk]
 //
@@ -17,8 +17,8 @@
 //            gradient of a captured tensor: a reduction if the indices of the contribution are
 //            loops, a scatter-add in the order of (b, h, q, k) if they are computed
 //
-// f is weight_mod. Masked scores and factors may be NaN or infinite, so a select, not a product
-// with 0, replaces them. Memory: O(Sq·Sk). There is no tiling, and masked keys are not skipped.
+// f is weight_mod. Scores and factors of masked keys may be NaN or infinite, so they are replaced
+// by a select, not multiplied by 0. The memory is O(Sq·Sk), because there is no tiling.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ static Value drawElement(OpBuilder &b, RandomElementOp op, IRMapping &mapping) {
   return buildRandomElement(b, op.getLoc(), getDraw(op), place, element);
 }
 
-/// Clones the ops of a region at the builder's insertion point. Omits contributions and expands
-/// random elements. Adds the copy of each value of the region to `mapping`.
+/// Clones the ops of `region` at the builder's insertion point, without fsdp.contribute and with
+/// fsdp.random_element expanded. Maps each value of the region to its copy in `mapping`.
 static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures,
                           IRMapping &mapping) {
   Block &body = region.front();
@@ -74,7 +74,7 @@ Value fsdp::inlineFunction(OpBuilder &b, Region &region, ValueRange arguments,
 namespace {
 using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Builds the ops that the forward and the backward have in common.
+/// Builds ops that both the forward and the backward need.
 template <typename Op>
 class AttentionBuilder {
 public:
@@ -101,14 +101,14 @@ public:
   Value constant(OpBuilder &b, Location l, double v) {
     return arith::ConstantOp::create(b, l, b.getFloatAttr(wide, v));
   }
-  /// Returns the loop indices b, h, q and k inside a body.
+  /// Returns the loop indices b, h, q and k in the body of a generic over scores.
   SmallVector<Value> position(OpBuilder &b, Location l) {
     SmallVector<Value> at;
     for (unsigned d = 0; d < 4; ++d)
       at.push_back(linalg::IndexOp::create(b, l, d));
     return at;
   }
-  /// Returns scale·x, the score before score_mod.
+  /// Returns scale·x, the argument of score_mod.
   Value scaled(OpBuilder &b, Location l, Value x) {
     return arith::MulFOp::create(b, l, x, constant(b, l, op.getScale().convertToDouble()));
   }
@@ -121,7 +121,7 @@ public:
     llvm::append_range(arguments, position(b, l));
     return inlineFunction(b, op.getScoreMod(), arguments, op.getCaptures());
   }
-  /// Returns `v` where mask_mod is true, else `otherwise`.
+  /// Returns `v` if mask_mod is true, else `otherwise`.
   Value masked(OpBuilder &b, Location l, Value v, double otherwise) {
     if (op.getMaskMod().empty())
       return v;
@@ -129,14 +129,14 @@ public:
     return arith::SelectOp::create(
         b, l, keep, v, arith::ConstantOp::create(b, l, b.getFloatAttr(v.getType(), otherwise)));
   }
-  /// Returns `w` times weight_mod; 0 where mask_mod is false.
+  /// Returns `w` times weight_mod, or 0 if mask_mod is false. Without weight_mod, returns `w`.
   Value weighted(OpBuilder &b, Location l, Value w) {
     if (op.getWeightMod().empty())
       return w;
     Value factor = inlineFunction(b, op.getWeightMod(), position(b, l), op.getCaptures());
     return masked(b, l, arith::MulFOp::create(b, l, w, factor), 0);
   }
-  /// Returns whether a row has no key. `v` is the maximum or the log-sum-exp of the row.
+  /// Returns whether mask_mod keeps no key of the row with maximum or log-sum-exp `v`.
   Value isEmpty(OpBuilder &b, Location l, Value v) {
     return arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, v, constant(b, l, -infinity));
   }
@@ -151,7 +151,7 @@ public:
 };
 } // namespace
 
-/// Views [B, H, S, X] as [B, Hkv, G·S, X].
+/// Reshapes [B, H, S, X] to [B, Hkv, G·S, X].
 template <typename Op>
 Value AttentionBuilder<Op>::grouped(Value x) {
   if (group == 1)
@@ -166,7 +166,7 @@ Value AttentionBuilder<Op>::grouped(Value x) {
                                          ArrayRef<ReassociationIndices>{{0}, {1}, {2, 3}, {4}});
 }
 
-/// Views [B, Hkv, G·S, X] as [B, H, S, X].
+/// Reshapes [B, Hkv, G·S, X] to [B, H, S, X].
 template <typename Op>
 Value AttentionBuilder<Op>::ungrouped(Value x) {
   if (group == 1)
@@ -181,8 +181,8 @@ Value AttentionBuilder<Op>::ungrouped(Value x) {
                                          ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}, {4}});
 }
 
-/// Multiplies the matrices of each batch and kv head and accumulates in the wide type. The strings
-/// name the two dimensions of each matrix: 'm', 'n' or 'k'.
+/// Multiplies the matrices of `x` and `y` for each batch and kv head, and accumulates in `wide`.
+/// Each string names the two dimensions of a matrix by letters 'm', 'n' and 'k'.
 template <typename Op>
 Value AttentionBuilder<Op>::contract(Value x, Value y, StringRef xDims, StringRef yDims,
                                      StringRef outDims) {
@@ -212,7 +212,7 @@ Value AttentionBuilder<Op>::zeros(RankedTensorType type, double value) {
   return linalg::FillOp::create(b, loc, scalar, empty).getResult(0);
 }
 
-/// Applies `body` to the elements of `ins`: once per row if all inputs have one value per row, else
+/// Applies `body` to the elements of `ins`: once per row if all have the shape [B, H, Sq], else
 /// once per score.
 template <typename Op>
 Value AttentionBuilder<Op>::map(ValueRange ins, Type type, Body body) {
@@ -305,8 +305,8 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-/// Returns the loops that index the captured tensor of a contribution. Returns nothing unless each
-/// index is a loop over the whole dimension and no loop occurs twice.
+/// Returns a map from the loops (b, h, q, k) to the indices of a contribution. Returns nothing
+/// unless each index is a distinct loop over the whole dimension of the captured tensor.
 static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int64_t> extents) {
   SmallVector<AffineExpr> exprs;
   for (auto [index, size] :
@@ -314,7 +314,7 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
     auto argument = dyn_cast<BlockArgument>(index);
     if (!argument)
       return std::nullopt;
-    unsigned loop = argument.getArgNumber() - 2; // the cotangent and the score come first
+    unsigned loop = argument.getArgNumber() - 2; // arguments 0 and 1: cotangent, score
     AffineExpr expr = getAffineDimExpr(loop, contribution.getContext());
     if (extents[loop] != size || llvm::is_contained(exprs, expr))
       return std::nullopt;
@@ -323,8 +323,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
   return AffineMap::get(4, 0, exprs, contribution.getContext());
 }
 
-/// Adds `values`, one per score, at the indices that the contribution computes. The indices may
-/// depend on the scores `x`, but not on the cotangent, so the region is evaluated with cotangent 0.
+/// Adds `values`, one per score, to `init` at the indices that the contribution computes. The
+/// indices may depend on the scores `x`, but not on the cotangent, so 0 is used as cotangent.
 template <typename Op>
 Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribution, Value init) {
   auto table = RankedTensorType::get(typeOf(contribution.getCapture()).getShape(),
@@ -356,7 +356,7 @@ Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribu
 }
 
 namespace {
-/// Builds the backward: first P, dP and δ, then the gradients.
+/// Builds the backward. The constructor builds P, dP and δ; the methods build the gradients.
 class GradBuilder : public AttentionBuilder<AttentionGradOp> {
 public:
   GradBuilder(AttentionGradOp op, OpBuilder &b) : AttentionBuilder(op, b) {
@@ -377,7 +377,7 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// Returns the cotangent of one score or, if `contribution` is set, the value that it adds.
+  /// Returns the cotangent of one score or, if not null, the value that `contribution` adds.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 
@@ -399,7 +399,7 @@ Value GradBuilder::atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp 
   return masked(b, l, g, 0);
 }
 
-/// Returns the gradient of one captured tensor, of type `type`.
+/// Returns the gradient of the captured tensor `capture` as a tensor of type `type`.
 Value GradBuilder::captured(Value capture, Type type) {
   auto shape = cast<RankedTensorType>(type).getShape();
   Type element = typeOf(capture).getElementType();

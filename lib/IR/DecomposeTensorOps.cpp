@@ -7,8 +7,8 @@
 //   random   r[i..] = philox(seed, step, first, site, row-major i)
 //   gemm     t = op(A)·op(B) in f32 or f64;  y = epilogue(alpha·t + beta·C + bias)
 //
-// A gemm with alpha 1, no bias, no epilogue and no narrow floats becomes one contraction. It
-// accumulates into zeros if beta is 0, into C if beta is 1.
+// If alpha is 1, beta is 0 or 1, there is neither bias nor epilogue, and all floats are f32 or f64,
+// a gemm becomes one contraction. Its init is zeros if beta is 0, and C if beta is 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ static Value buildProduct(GemmOp op, OpBuilder &b, Value init) {
     exprs.push_back(b.getAffineDimExpr(batch + (swap ? row : column)));
     return AffineMap::get(rank + 1, 0, exprs, b.getContext());
   };
-  // m, n and k are loops 0, 1 and 2 after the batch loops.
+  // After the batch loops, the loops are m, n and k, with the numbers 0, 1 and 2.
   ArrayAttr maps = b.getAffineMapArrayAttr(
       {mapOf(0, 2, op.getTransposeA()), mapOf(2, 1, op.getTransposeB()), mapOf(0, 1, false)});
   SmallVector<Value> factors{op.getA(), op.getB()};

@@ -22,8 +22,9 @@ using namespace mlir::fsdp;
 #include "fsdp/IR/FSDPTypes.cpp.inc"
 
 namespace {
-/// Allows inlining of functions with ops of the dialect, because an imported function may have a
-/// stop-gradient marker. Ops with effects occur only in later stages, which have one function.
+/// Allows inlining of functions that contain ops of the dialect without side effects, such as
+/// fsdp.stop_gradient in an imported function. Ops with side effects occur only in later stages, in
+/// which no function is inlined.
 struct FSDPInlinerInterface : public DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (C1), (S1), ... below are the numbers of the constraints in the ops' descriptions.
+// (C1), (S1), ... refer to the constraints that the descriptions of the ops list.
 //
 //===----------------------------------------------------------------------===//
 

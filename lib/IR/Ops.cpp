@@ -64,7 +64,7 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 // reuse the names of outside values.
 //===----------------------------------------------------------------------===//
 
-/// Parses regions by name, in any order, each at most once.
+/// Parses named regions, in any order, each at most once.
 static ParseResult parseRegions(OpAsmParser &parser,
                                 ArrayRef<std::pair<StringRef, Region *>> regions) {
   SmallVector<StringRef> names = llvm::to_vector(llvm::make_first_range(regions));
@@ -149,7 +149,7 @@ void AwaitOp::print(OpAsmPrinter &printer) {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// Splits "shard:2" into "shard" and 2. The count is 0 for a whole axis, -1 for malformed text.
+/// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, -1 for malformed text.
 static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
   auto [axis, count] = name.split(':');
   int64_t ranks = 0;

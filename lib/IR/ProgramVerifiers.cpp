@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies kernel calls, layouts and programs. (C1), (S1), ... below are the numbers of the
-// constraints in the ops' descriptions.
+// Verifies kernel calls, layouts and programs. (C1), (S1), ... refer to the constraints that the
+// descriptions of the ops list.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,8 +122,8 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
-/// Verifies that the buffer of a slot belongs to the layout, has no program, and has the size of a
-/// tensor of type `type`.
+/// Verifies that the buffer `name` of a slot is a persistent buffer of the layout and has the size
+/// of a tensor of type `type`.
 static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
                                SymbolTableCollection &tables) {
   auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
@@ -190,7 +190,7 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     if (!id || ids.insert(*id).second)
       return WalkResult::advance();
     op->emitOpError("expected a unique id, found ")
-        << *id << " a second time"; // (C4) of collectives, (C3) of copies
+        << *id << " a second time"; // (C4) of collectives and (C3) of copies
     return WalkResult::interrupt();
   });
   if (unique.wasInterrupted())
@@ -211,8 +211,8 @@ LogicalResult LoopOp::verify() {
   return success();
 }
 
-/// Returns whether the mesh has all of `axes`. A group of neighbours ("shard:2") must be the only
-/// element of `axes`.
+/// Returns whether all of `axes` are axes of the mesh. A group of neighbours ("shard:2") is valid
+/// if it is the only element of `axes`.
 static bool areAxes(MeshOp mesh, ArrayAttr axes) {
   return mesh && axes && llvm::all_of(axes, [&](Attribute axis) {
            auto name = dyn_cast<StringAttr>(axis);
@@ -221,8 +221,8 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
          });
 }
 
-/// Returns the number of ranks among which the pieces of a slice are distributed; 1 if the slice
-/// has no piece. Emits an error (S3) if the axes of the piece are not in the mesh.
+/// Returns the number of ranks whose pieces a slice distinguishes; 1 if the slice has no `piece`.
+/// Emits an error (S3) if the axes of the piece are not axes of the mesh.
 static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
                                       SymbolTableCollection &tables) {
   if (!slice.getPiece())
@@ -247,8 +247,8 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   return pieces;
 }
 
-/// Reports a slice that is not in its buffer for each of `pieces` ranks and of `turns` + 1
-/// iterations (S1).
+/// Emits the error (S1) that a slice exceeds its buffer, for `pieces` ranks and `turns` + 1
+/// iterations.
 static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pieces, int64_t turns,
                                       BufferOp buffer) {
   InFlightDiagnostic diag = op->emitOpError();
@@ -256,7 +256,7 @@ static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pi
     diag << "expected a slice with an offset, a size and a step of at least 0, found "
          << slice.getOffset() << ", " << slice.getBytes() << " and " << slice.getStride();
   } else {
-    // A sum of two products of 63-bit numbers does not fit in 64 bits.
+    // The sum contains two products of 63-bit numbers, so it may not fit in 64 bits.
     auto wide = [](int64_t value) { return llvm::APInt(192, value); };
     llvm::APInt end = wide(slice.getOffset()) + wide(slice.getBytes()) +
                       wide(slice.getPiece()) * wide(pieces - 1) +
@@ -273,13 +273,13 @@ static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pi
   return diag;
 }
 
-/// Verifies (S1) to (S3) for each slice.
+/// Verifies (S1) to (S3) for each of `slices`.
 static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
                                  SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // (C1) of the program
+    return success(); // the program's verifier reports (C1)
   auto loop = op->getParentOfType<LoopOp>();
   for (SliceAttr slice : slices) {
     auto buffer = tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
@@ -298,8 +298,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
       return failure();
     int64_t turns = loop ? std::max<int64_t>(loop.getCount(), 1) - 1 : 0;
     int64_t bytes = buffer.getBytes();
-    // Checks offset + bytes + piece * (pieces - 1) + stride * turns <= bytes of the buffer without
-    // overflow.
+    // Verify, without overflow, that offset + bytes + piece * (pieces - 1) + stride * turns is at
+    // most the size of the buffer.
     int64_t room = bytes;
     auto take = [&](int64_t size, int64_t times) {
       bool fits = size >= 0 && (times == 0 || size <= room / times);
@@ -314,7 +314,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   return success();
 }
 
-/// Returns whether the ranges of two slices overlap, taken over all ranks.
+/// Returns whether the unions of the ranges of `a` and of `b` over all ranks overlap.
 static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollection &tables) {
   auto getEnd = [&](SliceAttr slice) {
     FailureOr<int64_t> pieces = countPieces(op, slice, tables);
@@ -324,8 +324,7 @@ static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollecti
   return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
 }
 
-/// Returns whether `piece` is the range of `whole` that holds this rank's data in an all-gather
-/// over `axes`.
+/// Returns whether an all-gather over `axes` to `whole` writes the data of this rank to `piece`.
 static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
   return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() &&
          !whole.getPiece() && piece.getStride() == whole.getStride() &&
@@ -373,7 +372,7 @@ static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tab
   return ranks;
 }
 
-/// Verifies the bytes of source and target (C2).
+/// Verifies the sizes in bytes of source and target (C2).
 static LogicalResult checkCount(CollectiveOp op, int64_t ranks) {
   int64_t small =
       op.getCount() * llvm::divideCeil(getStorageType(op.getDtype()).getIntOrFloatBitWidth(), 8);
@@ -411,7 +410,8 @@ void fsdp::setInFlight(CopyOp copy, int64_t id, int64_t channel) {
   copy->setAttr(copyChannelAttr, builder.getI64IntegerAttr(channel));
 }
 
-/// Verifies that a command on a channel has an id, and that a wait for it follows in the block.
+/// Verifies that a command on a channel other than 0 has an id, and that a wait with this id
+/// follows in the block.
 static LogicalResult checkWaited(Operation *op) {
   int64_t channel = getChannel(op);
   std::optional<int64_t> id = getInFlightId(op);
@@ -484,7 +484,7 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // (C1) of the program
+    return success(); // the program's verifier reports (C1)
   for (auto state : layout.getOps<StateSlotOp>())
     if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
       return success();

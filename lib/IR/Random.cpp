@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies and canonicalizes fsdp.random, and builds the generator as arith ops for the passes that
-// lower fsdp.random and fsdp.random_element:
+// Verifies and canonicalizes fsdp.random. Builds the generator from arith ops, for the passes that
+// lower fsdp.random and fsdp.random_element. The canonicalizations are:
 //
 //   random bernoulli with keep 0 or 1            ->  a constant
 //   reshape that is the only use of random       ->  random of the new shape
@@ -42,7 +42,7 @@ LogicalResult RandomOp::verify() {
   if (elements < (getPerSample() ? 1 : 0) || (elements && type.getNumElements() % elements)) // (C3)
     return emitOpError("expected the number of elements of a sample to divide ")
            << type.getNumElements() << ", found " << elements;
-  if (elements > int64_t(1) << 33) // (C3): 2^32 blocks of two 64-bit words
+  if (elements > int64_t(1) << 33) // (C3): 2^32 blocks of two 64-bit numbers
     return emitOpError("expected samples of at most 2^33 elements, found ") << elements;
   if (getKeep().has_value() != bernoulli) // (C4)
     return emitOpError(bernoulli ? "'bernoulli' requires the attribute 'keep'"
@@ -63,8 +63,8 @@ OpFoldResult RandomOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// Moves a reshape into the random op. A reshape keeps the row-major index of an element, which
-/// alone determines its random number.
+/// Replaces a reshape of random numbers by an fsdp.random of the new shape. An element keeps its
+/// row-major index, which alone determines its random number.
 template <typename Reshape>
 struct ReshapeRandom : OpRewritePattern<Reshape> {
   using OpRewritePattern<Reshape>::OpRewritePattern;
@@ -94,7 +94,7 @@ void RandomOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
 static constexpr int64_t wordMask = 0xffffffff;
 
 namespace {
-/// Builds i64 arithmetic at one location, on scalars or vectors (`type`).
+/// Builds i64 arithmetic at one location. `type` is i64 or a vector of i64.
 struct Words {
   OpBuilder &b;
   Location loc;
@@ -105,7 +105,7 @@ struct Words {
       attr = DenseElementsAttr::get(vector, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
-  /// Returns `element`, or a vector of as many elements as `type` has.
+  /// Returns `element` or, if `type` is a vector, a vector of `element` with the same shape.
   Type like(Type element) {
     auto vector = dyn_cast<VectorType>(type);
     return vector ? Type(vector.clone(element)) : element;
@@ -137,7 +137,7 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   Words w{b, loc, key.getType()};
   Value k0 = w.low(key), k1 = w.high(key);
   for (int round = 0; round < 10; ++round) {
-    // A product of two 32-bit words fits 64 bits, so it is exact.
+    // The product of two 32-bit words fits in 64 bits, so the product is exact.
     Value p = w.mul(c[0], 0xd2511f53), q = w.mul(c[2], 0xcd9e8d57);
     c = {w.exclusive(w.high(q), c[1], k0), w.low(q), w.exclusive(w.high(p), c[3], k1), w.low(p)};
     if (round == 9)
@@ -148,8 +148,7 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   return c;
 }
 
-/// Selects the word of a block that belongs to `element`: word `element` modulo the count of words,
-/// which is a power of two.
+/// Selects word `element` modulo words.size(), which is a power of two.
 static Value pick(Words w, ArrayRef<Value> words, Value element) {
   Value x = words.back();
   for (int64_t i = words.size() - 2; i >= 0; --i)
@@ -157,9 +156,9 @@ static Value pick(Words w, ArrayRef<Value> words, Value element) {
   return x;
 }
 
-// Let x = s·(k + f)·2^e with an integer k that fits the mantissa of bf16, and 0 <= f < 1. The low
-// 16 bits of x are f·2^16. Adding 16 random bits carries into k with probability f. If k overflows,
-// it carries into the exponent.
+// Let x = s·(k + f)·2^e with the sign s, the exponent e, an integer k that fits in the mantissa of
+// bf16, and 0 <= f < 1. The low 16 bits of x are f·2^16. The addition of 16 random bits has a carry
+// into k with probability f. If k overflows, the exponent is incremented.
 Value fsdp::buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise) {
   Type i32 = b.getI32Type();
   auto constant = [&](int32_t v) -> Value {
@@ -185,7 +184,7 @@ static Value buildUniform(Words w, ArrayRef<Value> block, Value element, FloatTy
   } else {
     x = w.shiftRight(pick(w, block, element), 32 - mantissa);
   }
-  // The conversion is exact: x has as many bits as the mantissa.
+  // The conversion is exact, because x has as many bits as the mantissa.
   Value number = arith::SIToFPOp::create(w.b, w.loc, w.like(type), x);
   Value unit = w.real(type, std::ldexp(1.0, -int(mantissa)));
   return arith::MulFOp::create(w.b, w.loc, number, unit);

@@ -12,9 +12,9 @@ using namespace mlir::fsdp;
 #define GET_OP_CLASSES
 #include "fsdp/IR/FSDPGradientOps.cpp.inc"
 
-/// Folds the op to its input if the input is a splat constant, another fsdp.stop_gradient or not a
-/// float. Does not fold other constants, because they may be parameters until Import has named
-/// them.
+/// Folds the op to its input if the input is a splat constant, the result of another
+/// fsdp.stop_gradient, or no float. Keeps other constants, because Import may turn them into
+/// parameters.
 OpFoldResult StopGradientOp::fold(FoldAdaptor adaptor) {
   bool isSplat = isa_and_nonnull<SplatElementsAttr>(adaptor.getInput());
   if (isSplat || getInput().getDefiningOp<StopGradientOp>() ||

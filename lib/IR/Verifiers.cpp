@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (C1), (S1), ... below are the numbers of the constraints in the ops' descriptions.
+// (C1), (S1), ... refer to the constraints that the descriptions of the ops list.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
   return unit;
 }
 
-/// Verifies that `types` have the shapes of the unit's parameters `indices` and one element type.
+/// Verifies that `types` have one element type and the shapes of parameters `indices`.
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
                                  ArrayRef<int64_t> indices) {
   Type element;
@@ -60,8 +60,8 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   return diag;
 }
 
-/// Verifies a shard and the types of all parameters of a unit. `what` says whether a
-/// type is that of a "result" or an "operand" of the op.
+/// Verifies that `shard` is a shard of a unit, and that `params` are the types of all its
+/// parameters. `what` is "result" or "operand": what the op has for each parameter.
 static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params,
                                 StringRef what, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
@@ -111,8 +111,8 @@ LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
                             getShard().getType(), tables);
 }
 
-/// Verifies `rows` and `ids` of a lookup in the table of a unit, and that `shard` is a shard of the
-/// unit or its flat buffer.
+/// Verifies the types of a lookup in the table of a unit: `rows` must match `ids`, and `shard` must
+/// be a shard of the unit or its whole flat buffer.
 static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows, Type ids,
                                 Type shard, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables);
@@ -146,7 +146,7 @@ LogicalResult ReduceRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
                     getShard().getType(), tables);
 }
 
-/// Verifies (C1) and (C2) of collectives. Returns the number of ranks in the group.
+/// Verifies (C1) and (C2) of a collective. Returns the number of ranks in its group.
 static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes,
                                      SymbolTableCollection &tables) {
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, name);
@@ -232,8 +232,8 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
   return failed(ranks) ? failure() : checkRoot(*this, *ranks, getRoot());
 }
 
-/// Verifies (S1) and (S2) of asynchronous collectives. Returns the types of the token's values. If
-/// `count` is set, expects that number of values.
+/// Verifies (S1) and (S2) of an asynchronous collective. Returns the types of the values that its
+/// token represents. If `count` is set, there must be `count` such values.
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
@@ -282,7 +282,7 @@ LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tabl
                             types->front(), tables);
 }
 
-/// Verifies that the token's value has the type of the op's input.
+/// Verifies that `result`, the type of the value of the op's token, is the type of the op's input.
 template <typename Op>
 static LogicalResult checkSameType(Op op, Type result) {
   if (result == op.getInput().getType())
@@ -316,8 +316,8 @@ LogicalResult BroadcastStartOp::verifySymbolUses(SymbolTableCollection &tables) 
   return checkSameType(*this, types->front());
 }
 
-/// Verifies that `rows` has the shape of `ids` followed by the columns of `table`, and the table's
-/// element type.
+/// Verifies that `rows` has the shape of `ids`, extended by the number of columns of `table`, and
+/// the element type of `table`.
 static LogicalResult checkRows(Operation *op, Value table, Value ids, Value rows) {
   auto tableType = cast<RankedTensorType>(table.getType()),
        rowsType = cast<RankedTensorType>(rows.getType());
@@ -362,7 +362,7 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
-/// Returns the rows and columns of the matrices of `v`, swapped if `swap` is set.
+/// Returns the numbers of rows and columns of the matrices in `v`, swapped if `swap` is set.
 static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
   return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);

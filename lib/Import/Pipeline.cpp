@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Folds, merges equal values and erases dead ones.
+/// Folds ops, merges equal values and erases unused values.
 static void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -58,7 +58,7 @@ static void addNormalisation(OpPassManager &pm) {
   addCleanUp(pm);
 }
 
-/// Raises patterns to ops that later stages know, before bodies are fused and views are moved.
+/// Raises patterns to ops of linalg and fsdp, before later passes fuse bodies and move views.
 static void addRaising(OpPassManager &pm, const StepOptions &options) {
   pm.addNestedPass<func::FuncOp>(createJoinPositionsPass());
   pm.addNestedPass<func::FuncOp>(createRaiseEmbeddingPass());

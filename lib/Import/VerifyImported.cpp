@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies the model contract (docs/explanation/pipeline.md §1). Reports an error for the
-// following, with advice if any is known:
+// Verifies the model contract (docs/explanation/pipeline.md §1). Reports an error, with advice if
+// available, for each violation:
 //
 //   module      more than one function; a seed that is not i64; values that fit no parameter
 //   arguments   neither parameter nor batch input; dynamic shapes; equal names
@@ -147,7 +147,7 @@ LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr na
     return fail() << "'fsdp.frozen': integers are not trained";
   auto init = func.getArgAttrOfType<InitAttr>(arg.getArgNumber(), FSDPDialect::initAttr);
   if (!init)
-    return success(); // verifyArguments reports a missing initial value
+    return success(); // the caller, verifyArguments, reports a missing initial value
   unsigned width = type.getElementTypeBitWidth();
   llvm::APSInt value(width, /*isUnsigned=*/width == 1);
   bool isExact = false;
@@ -325,7 +325,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
           tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp,
           tensor::SplatOp, tensor::CastOp, tensor::InsertOp>(op)) {
-    bool dynamic = false; // whether offsets, sizes or strides are operands
+    bool dynamic = false; // whether offsets, sizes or strides are operands, not constants
     if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op))
       dynamic =
           !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty();

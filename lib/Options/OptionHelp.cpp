@@ -17,7 +17,7 @@ static constexpr std::pair<OptionGroup, StringRef> groups[] = {
     {OptionGroup::Precision, "PRECISION"}, {OptionGroup::Training, "TRAINING"},
     {OptionGroup::Target, "TARGET"},       {OptionGroup::Output, "OUTPUT"}};
 
-/// Number of columns of a line of help, and column at which the text begins.
+/// Width of a line of --help in columns, and column at which the text of an option begins.
 static constexpr size_t lineWidth = 100, textColumn = 32;
 
 /// Returns the syntax of an option: "--name=VALUE".

@@ -20,7 +20,7 @@ using namespace mlir::fsdp;
 using llvm::StringRef;
 
 //===----------------------------------------------------------------------===//
-// Conditions and checks of rows
+// Conditions and checks of the options
 //===----------------------------------------------------------------------===//
 
 /// Returns true if a number and its inverse are normal numbers in f32.
@@ -63,7 +63,7 @@ static bool isAdamW(const StepOptions &o) { return o.update.optimizer == Optimiz
 static bool isForCpu(const StepOptions &o) { return o.codegen.isForCpu(); }
 static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 
-/// Returns true if collectives are scheduled. Plans of --what-if are always scheduled.
+/// Returns true if collectives are scheduled, which is always so for plans of --what-if.
 static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
 
 /// Returns true if the strategy keeps parameters gathered until the backward.
@@ -213,7 +213,7 @@ std::optional<std::string> mlir::fsdp::findNearest(StringRef name) {
   return nearest;
 }
 
-/// Returns "--name", or "-n" for a name of one letter.
+/// Returns the spelling of an option: "--name", or "-n" if the name has one letter.
 static std::string spell(StringRef name) { return (name.size() == 1 ? "-" : "--") + name.str(); }
 
 std::optional<std::string> mlir::fsdp::setOption(StepOptions &options, StringRef name,

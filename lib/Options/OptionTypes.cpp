@@ -106,7 +106,7 @@ Problem mlir::fsdp::readValue(StringRef text, Bytes &value) {
     unit = int64_t(1) << 20;
   else if (digits.consume_back_insensitive("G"))
     unit = int64_t(1) << 30;
-  // Accept digits on both sides of a dot before a unit. Drop fractions of a byte.
+  // Accept digits on both sides of a dot before a unit. Round down to whole bytes.
   if (unit > 1 && digits.contains('.') &&
       digits.find_first_not_of("0123456789.") == StringRef::npos && !digits.starts_with(".") &&
       !digits.ends_with(".") && !digits.getAsDouble(fraction)) {
@@ -151,7 +151,7 @@ std::vector<std::string> mlir::fsdp::printValue(double value) {
 // Structures
 //===----------------------------------------------------------------------===//
 
-/// Reads `auto` as -1, or a number of at least 0.
+/// Parses `auto` as -1, and other texts as a number of at least 0.
 static bool readDepth(StringRef text, int64_t &depth) {
   if (text == "auto")
     depth = -1;

@@ -29,7 +29,7 @@ struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
     }
   }
 
-  /// Sets the options that are given. Returns an error about an option, or nothing.
+  /// Sets the fields of `options` that this pipeline's text sets. Returns an error, or nothing.
   std::optional<std::string> set(StepOptions &options) const {
     for (const auto &[row, option] : texts) {
       if (!option->hasValue())

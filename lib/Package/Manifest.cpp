@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Translates the module without further decisions: symbols become indices, and slices of buffers
-// become ranges of the arena.
+// Writes the compiled module as a FlatBuffer. Symbols become indices, and slices of buffers become
+// ranges of the arena.
 //
 //   fsdp.buffer @b .. at 4096            Buffer {offset 4096}
 //   fsdp.launch @k_1f..(@b[64, 32])  =>  Launch {kernel 0, bindings [{4160, 32, 0}]}
 //
 // Units, kernels, layouts and programs keep the order of the module; parameters are listed unit by
-// unit. Separate statements build the parts, because the order in which a C++ compiler evaluates
-// arguments must not change the bytes.
+// unit. Each part is built in a separate statement, because C++ does not define the order of
+// evaluation of arguments, which would change the bytes of the manifest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Numbers the symbols and finds the mesh on which the programs communicate.
+/// Numbers the symbols, and finds the mesh of the programs' collectives.
 LogicalResult ManifestBuilder::number() {
   unsigned numUnits = 0, numParams = 0, numLayouts = 0, numKernels = 0;
   for (Operation &op : module.getOps()) {
@@ -99,8 +99,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the groups of neighbours. Call it after the programs are added, because they number the
-/// groups.
+/// Adds the groups of neighbours. Must be called after the programs are added, because adding a
+/// program numbers the groups that it uses.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -244,7 +244,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (axis.contains(':')) // such a group is the only axis
+    if (axis.contains(':')) // a group of neighbours is always the only axis
       axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());
@@ -255,7 +255,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// Returns the index of the state of an fsdp.initialise among the states of its layout.
+/// Returns the index, in the layout, of the state that an fsdp.initialise writes.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {

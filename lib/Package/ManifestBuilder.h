@@ -56,7 +56,7 @@ private:
   FailureOr<Offset<fb::Product>> addProduct(const PhaseInfo &phase, Location loc);
   LogicalResult addKernels();
 
-  /// Returns the fb::Split value of a piece whose axes are given, outermost first.
+  /// Returns the fb::Split for `axes`, the mesh axes over which a value is split, outermost first.
   uint64_t getSplit(ArrayAttr axes) {
     if (!axes || axes.empty())
       return uint64_t(fb::Split::whole);
@@ -74,7 +74,7 @@ private:
       found = neighbours.insert(found, axis.str());
     return found - neighbours.begin();
   }
-  /// Returns the split of a state that is one of `pieces` pieces.
+  /// Returns the fb::Split value of a state that is split into `pieces` pieces.
   fb::Split getSplit(int64_t pieces) {
     if (pieces == 1)
       return fb::Split::whole;
@@ -83,8 +83,8 @@ private:
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) {
     return tables.lookupSymbolIn<BufferOp>(layout, name);
   }
-  /// Returns the offset of a buffer. Offsets of the host's arena follow those of the device's
-  /// arena, and offsets of the file come last.
+  /// Returns the offset of a buffer. In a manifest, the offsets of the host's arena follow those of
+  /// the device's arena, and offsets in the rank's file come last.
   uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
     uint64_t host = llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
     Memory memory = getMemory(buffer);
@@ -119,7 +119,7 @@ private:
   flatbuffers::FlatBufferBuilder builder;
 
   MeshOp mesh;
-  /// Index of every unit, layout, program and kernel in its own list, and index of the first
+  /// Index of each unit, layout, program and kernel among those of its kind, and index of the first
   /// parameter of each unit.
   llvm::DenseMap<Attribute, unsigned> indices, firstParams;
   std::vector<Offset<fb::Unit>> units;

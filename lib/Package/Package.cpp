@@ -8,9 +8,9 @@
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
 // 1. Append the manifest (Manifest.cpp), and the image at the begin of a page.
-// 2. Append the values of parameters that came with the model (Values.cpp). These values are
+// 2. Append the initial values of parameters that the model contains (Values.cpp). These values are
 //    written from their original memory, without a copy.
-// 3. Fill in the header with the hash of all bytes. The field of the hash counts as zero.
+// 3. Fill in the header with the hash of all bytes, for which the hash's field counts as zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +81,7 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const CompiledKer
   llvm::copy(*manifest, head.begin() + header.manifest_offset);
   llvm::copy(image.elf, head.begin() + header.image_offset);
   std::memcpy(head.data(), &header, sizeof(header));
-  fsdprt_sha256 hash; // the hash field is still zero
+  fsdprt_sha256 hash; // the hash field is zero here
   fsdprt_sha256_begin(&hash);
   fsdprt_sha256_update(&hash, head.data(), head.size());
   for (ArrayRef<char> piece : file.values)

@@ -9,8 +9,8 @@
 //                  wte = dense_resource<w.1>}
 //
 // Values keep the element type of the file; the runtime converts floats. A boolean takes one byte.
-// Equal bytes (w and w.1 above) are stored once. Values are not copied but written from the memory
-// of the parser, so that memory holds a model's weights once. O(bytes).
+// Equal bytes (w and w.1 above) are stored once. Values are written from the parser's memory
+// without a copy, so that memory holds a model's weights only once. O(bytes).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ using namespace mlir::fsdp;
 
 static constexpr char zeros[FSDPRT_ARTIFACT_VALUE_ALIGNMENT] = {};
 
-/// Returns the bytes of all elements, or of a splat's single element; empty if they are missing.
+/// Returns the bytes of all elements, or the bytes of one element if `value` is a splat. Returns an
+/// empty range if the values are missing.
 static ArrayRef<char> getBytes(ElementsAttr value) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
@@ -37,15 +38,14 @@ static ArrayRef<char> getBytes(ElementsAttr value) {
   return dense ? dense.getRawData() : ArrayRef<char>();
 }
 
-/// Returns true if values of type `element` can initialise a parameter of type `param`. The runtime
-/// converts floats.
+/// Returns true if values of type `element` can initialise a parameter of type `param`.
 static bool isTaken(Type element, Type param) {
   if (isa<IntegerType>(param))
     return element == param;
   return element.isF64() || element.isF32() || element.isF16() || element.isBF16();
 }
 
-/// Returns bit-packed booleans as one byte each; empty for other values.
+/// Returns one byte per boolean if `value` holds booleans as bits; else returns an empty vector.
 static std::vector<char> unpackBits(ElementsAttr value) {
   auto dense = dyn_cast<DenseElementsAttr>(value);
   if (!dense || !dense.getElementType().isInteger(1))
@@ -73,7 +73,7 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
                 << (value ? Attribute(TypeAttr::get(value.getType())) : attr);
   }
   if (isa<DenseElementsAttr>(value) && type.getElementType().isInteger(1))
-    return success(); // the parser has checked the number of bits
+    return success(); // the parser has checked the size
   ArrayRef<char> bytes = getBytes(value);
   uint64_t all = getStorageBytes(type), each = all / type.getNumElements(), found = bytes.size();
   if (type.getElementType().isInteger(1) &&
@@ -87,7 +87,7 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
 }
 
 namespace {
-/// Appends pieces to the section, each distinct content once.
+/// Appends byte ranges to the section; stores equal ranges once.
 class Section {
 public:
   explicit Section(Values &values) : values(values) {}

@@ -15,8 +15,8 @@
 
 namespace mlir::fsdp {
 
-/// The section of values of an artifact: offsets by parameter, and references to the bytes in the
-/// memory of the module.
+/// The section of an artifact with the parameters' values: an offset per parameter, and references
+/// to the bytes, which are in the memory of the module.
 struct Values {
   struct Place {
     Type element;
@@ -24,12 +24,12 @@ struct Values {
   };
   llvm::StringMap<Place> places; // offsets by parameter
   std::vector<ArrayRef<char>> pieces;
-  std::deque<std::vector<char>> unpacked; // pieces that the module holds bit-packed
+  std::deque<std::vector<char>> unpacked; // bytes of booleans, which the module bit-packs
   uint64_t size = 0;
 };
 
-/// Collects the values of the parameters of all units. Equal values share a piece. The module must
-/// outlive the result.
+/// Collects the values of the parameters of all units. Equal values are stored once. The module
+/// must outlive the result.
 FailureOr<Values> collectValues(ModuleOp module);
 
 } // namespace mlir::fsdp

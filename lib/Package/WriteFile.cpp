@@ -17,13 +17,14 @@ static LogicalResult emitCannotWrite(Location loc, StringRef path, const Twine &
   return emitError(loc) << "cannot write '" << path << "': " << why.str();
 }
 
-/// Writes the pieces and, for a file, waits until they are on disk. Does not close the descriptor.
+/// Writes the byte ranges and, if the descriptor is a file, waits until they are on disk. Does not
+/// close the descriptor.
 static std::error_code writeAll(int descriptor, ArrayRef<ArrayRef<char>> pieces) {
   llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/false, /*unbuffered=*/true);
   for (ArrayRef<char> piece : pieces)
     os.write(piece.data(), piece.size());
   std::error_code error = os.error();
-  // Clear the error, because otherwise the stream's destructor would end the process.
+  // Clear the error, because a stream with an error ends the process when it is destroyed.
   os.clear_error();
   if (!error && ::fsync(descriptor) != 0 && errno != EINVAL &&
       errno != EROFS) // fsync() fails on devices and pipes

@@ -38,7 +38,7 @@ static LogicalResult runPipeline(StepCompilation &step) {
   return pm.run(*step.module);
 }
 
-/// Compiles the kernels and adds their workspace. The plan is then exact, and is verified again.
+/// Compiles the kernels and adds their workspace to the plan, which is then verified again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
   auto kernels = std::make_shared<CompiledKernels>();
@@ -123,14 +123,14 @@ LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef 
 }
 
 namespace {
-/// Keeps back diagnostics, because the compiler may plan a step several times, but the user needs
-/// the diagnostics of one plan. Drops repeated ones, because a pass may try several plans.
+/// Holds diagnostics back, because the compiler may plan a step several times, but should print the
+/// diagnostics of one plan only. Drops repeated diagnostics, because a pass may try several plans.
 class DiagnosticStore {
 public:
   explicit DiagnosticStore(MLIRContext *context)
       : engine(context->getDiagEngine()), handler(context, [this](Diagnostic &diag) {
           if (isPassing)
-            return failure(); // failure calls the next handler
+            return failure(); // failure passes the diagnostic to the next handler
           std::string text;
           llvm::raw_string_ostream(text) << diag.getLocation() << diag;
           if (said.insert(text).second)
@@ -139,7 +139,7 @@ public:
         }) {}
   ~DiagnosticStore() { emit(take()); }
 
-  /// Returns the diagnostics since the last call.
+  /// Returns the diagnostics since the last call of take().
   std::vector<Diagnostic> take() {
     said.clear();
     return std::exchange(kept, {});
@@ -183,7 +183,7 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
       return failure();
     MemoryReport memory = measureMemory(*measured.module);
     int64_t peak = memory.peak, left = asked - memory[Category::workspace];
-    store.take(); // the code of the chosen plan is generated later, with the same diagnostics
+    store.take(); // these diagnostics are emitted again when code is generated for the chosen plan
     if (peak >= least)
       break;
     least = peak;
@@ -191,7 +191,7 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
     ofBest = std::move(diagnostics);
     if (peak <= asked)
       break;
-    // The workspace begins on a page, so round the limit down to a page.
+    // The workspace begins at a page boundary, so round the limit down to one.
     limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
                               limit - (peak - asked));
   }

@@ -9,9 +9,10 @@
 //    "gradient_clipping": 1.0}                  --clip-grad-norm=1.0
 //
 // 1. Walk the objects. Look up each key in the table (ConfigKeys.def), then among the options of
-//    fsdp-compile, with dashes or underscores.
-// 2. Check the kind of the value and map the value to settings. "auto" and null set nothing.
-// 3. Report two keys that set one option to different values.
+//    fsdp-compile, whose names may have dashes or underscores.
+// 2. Check the JSON type of the value, and map it to settings of options. "auto" and null set
+//    nothing.
+// 3. Report an error if two keys set one option to different values.
 //
 // O(keys · rows).
 //
@@ -45,8 +46,16 @@ public:
 private:
   void fail(const ConfigOrigin &place, const Twine &message) {
     ++numErrors;
-    // Shorten the key, because an unknown key may be any text.
-    report(true, {place.line, place.column, shortText(place.key)}, shortText(message.str(), 1000));
+    tell(/*isError=*/true, place, message);
+  }
+  void remark(const ConfigOrigin &place, const Twine &message) {
+    tell(/*isError=*/false, place, message);
+  }
+  /// Reports a message. A key may be any text, so it is shortened, and its control characters are
+  /// replaced.
+  void tell(bool isError, const ConfigOrigin &place, const Twine &message) {
+    report(isError, {place.line, place.column, shortText(place.key)},
+           shortText(message.str(), 1000));
   }
   void failKind(const ConfigOrigin &place, const JsonValue &found, StringRef expected) {
     fail(place, "expected " + expected + ", found " + found.describe());
@@ -90,7 +99,7 @@ static const OptionRow *findOwn(StringRef key) {
 void ConfigReader::failUnknown(const ConfigOrigin &place) {
   std::string nearest;
   unsigned least = std::max<unsigned>(2, place.key.size() / 3) + 1;
-  // Limit the length of a key, because the edit distance takes time in the product of both lengths.
+  // Limit the length of the key, with which the time of the edit distance grows.
   constexpr size_t longest = 64;
   auto consider = [&](const std::string &name) {
     if (place.key.size() > longest)
@@ -134,7 +143,7 @@ void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bo
   if (value.is(Kind::null))
     return;
   if (value.is(Kind::string) && value.text == "auto" && (!own || own->name != "grad-sync"))
-    return report(false, place, "\"auto\" leaves this to the command line and the defaults");
+    return remark(place, "\"auto\" leaves this to the command line and the defaults");
   if (value.is(Kind::object) && container)
     return walk(value, place.key);
   if (row)
@@ -164,7 +173,7 @@ static bool isNumber(const JsonValue &value) {
   return value.is(Kind::integer) || value.is(Kind::number);
 }
 
-/// Returns the value as it would be on the command line; nothing if its kind is wrong.
+/// Returns the value as text for the command line, or nothing if the value has the wrong kind.
 static std::optional<std::vector<std::string>> spell(const JsonValue &value, OptionKind kind) {
   using Texts = std::vector<std::string>;
   switch (kind) {
@@ -224,7 +233,7 @@ void ConfigReader::applyWord(const ConfigRow &row, StringRef text, const ConfigO
   if (match == row.mappings.end())
     return fail(place, "expected " + listChoices(row) + ", found " + text);
   if (match->ours == "-")
-    return row.why.empty() ? void() : report(false, place, "accepted, no effect: " + row.why);
+    return row.why.empty() ? void() : remark(place, "accepted, no effect: " + row.why);
   if (match->ours == "!")
     return fail(place, text + " is refused: " + row.why);
   StringRef option = row.options.empty() ? StringRef() : row.options.front(), value = match->ours;
@@ -324,7 +333,7 @@ void ConfigReader::set(StringRef option, std::vector<std::string> values,
       fail(place, "contradicts \"" + other->origin.key + "\": --" + option + "=" +
                       llvm::join(values, ",") + " here, --" + option + "=" +
                       llvm::join(other->values, ",") + " there");
-      report(false, other->origin, "the other key is here");
+      remark(other->origin, "the other key is here");
     }
     return;
   }
@@ -344,8 +353,8 @@ void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
   fact = {value, place};
 }
 
-/// Handles settings that are not an option, or that depend on other keys. Returns false for all
-/// other settings.
+/// Handles settings that are no option of fsdp-compile, or that depend on other keys. Returns false
+/// for all other settings.
 bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrigin &place) {
   if (option == "batch")
     setFact(config.batch, text, place);
@@ -372,13 +381,13 @@ void ConfigReader::dropUnused(const JsonValue &root) {
   llvm::erase_if(config.settings, [&](const ConfigSetting &setting) {
     if (!StringRef(setting.origin.key).starts_with("fp16."))
       return false;
-    report(false, setting.origin, "accepted, no effect: fp16 is not enabled");
+    remark(setting.origin, "accepted, no effect: fp16 is not enabled");
     return true;
   });
 }
 
 /// Decides how units are formed. `min_num_params` without a policy means units by size. With
-/// another policy it has no effect, because Accelerate writes a default number for every policy.
+/// another policy, it is ignored, because Accelerate writes its default with every policy.
 void ConfigReader::reconcile() {
   if (config.ranks && !config.find("mesh"))
     set("mesh", {"shard=" + std::to_string(config.ranks->value)}, config.ranks->origin);
@@ -388,9 +397,8 @@ void ConfigReader::reconcile() {
   const ConfigSetting *policy = config.find("auto-wrap-policy");
   if (policy && policy->values.front() != "size" &&
       (foreignPolicy || policy->values.front() != "transformer"))
-    return report(false, place,
-                  "accepted, no effect: units are not made by size (\"" + policy->origin.key +
-                      "\")");
+    return remark(place, "accepted, no effect: units are not made by size (\"" +
+                             policy->origin.key + "\")");
   if (!policy && layerClasses)
     return fail(place, "contradicts \"" + layerClasses->key +
                            "\": units by size or by layer; say which in \"auto_wrap_policy\"");

@@ -74,8 +74,8 @@ bool mlir::fsdp::isConfigContainer(StringRef key) {
   if (key == "fsdp_config")
     return true;
   auto holds = [](StringRef container, StringRef k) {
-    // A key with `.*` is no container, because its members are not visited. An object is a
-    // container if single members of it have keys.
+    // An object whose key ends in `.*` is no container, because its members are not visited. An
+    // object is a container if single members of it have keys.
     return !k.ends_with(".*") && k.consume_front(container) && k.starts_with(".");
   };
   return llvm::any_of(getRows(), [&](const ConfigRow &row) {
@@ -115,7 +115,7 @@ std::vector<std::string> mlir::fsdp::getConfigTargets() {
 // Markdown
 //===----------------------------------------------------------------------===//
 
-/// Returns a description of how a row maps a value.
+/// Describes how a row maps a value.
 static std::string describe(const ConfigRow &row, const ConfigMapping &mapping) {
   std::string theirs = "`" + llvm::join(mapping.theirs, "`, `") + "`: ";
   if (mapping.theirs.front() == "*")

@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 enum class ConfigFamily { FSDP, Trainer, DeepSpeed };
 enum class ConfigRowKind { flag, integer, number, word, words, pair, any };
 
-/// A mapping `THEIRS|THEIRS = OURS` of values.
+/// A mapping `THEIRS|THEIRS = OURS` of values (the format of ConfigKeys.def).
 struct ConfigMapping {
   llvm::SmallVector<llvm::StringRef> theirs;
   llvm::StringRef ours;
@@ -33,12 +33,12 @@ struct ConfigRow {
   std::string why;
 };
 
-/// Returns the row of a key, whose path is joined by dots, or null. A full key takes precedence
-/// over one that ends in `.*`.
+/// Returns the row of a key, whose path is joined by dots, or null. A row with exactly this key
+/// takes precedence over a row whose key ends in `.*`.
 const ConfigRow *findConfigRow(llvm::StringRef key);
 /// Returns true if the key is an object whose members have rows.
 bool isConfigContainer(llvm::StringRef key);
-/// Returns all spellings of keys, for suggestions.
+/// Returns all accepted spellings of keys, to suggest one for an unknown key.
 std::vector<std::string> spellConfigKeys();
 
 } // namespace mlir::fsdp

@@ -34,7 +34,7 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     for (auto layout : llvm::to_vector(module.getOps<LayoutOp>())) {
-      // Layout `arena` gives program `init`, and `reference_arena` gives `reference_init`.
+      // The program of layout `arena` is `init`, that of `reference_arena` is `reference_init`.
       StringRef prefix = layout.getSymName();
       prefix.consume_back(mainLayout);
       std::string name = (prefix + "init").str();

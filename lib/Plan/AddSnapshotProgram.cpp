@@ -8,9 +8,10 @@
 //   fsdp.state_slot @u momentum @m   =>     fsdp.copy @s -> @snapshot.0
 //                                           fsdp.copy @m -> @snapshot.1  }
 //
-// Each state gets a buffer of its size in host memory, which always lives. The runtime runs the
-// program between two steps and writes the buffers to a save during the next steps. No other
-// program uses these buffers. They are created last, so that they are neighbours in the arena.
+// Each state gets a buffer of equal size in host memory, whose lifetime is unlimited. The runtime
+// runs the program between two steps and writes the buffers to a save during the next steps. No
+// other program uses these buffers. They are created after all others, so that they are adjacent in
+// the host's arena.
 //
 // O(states).
 //

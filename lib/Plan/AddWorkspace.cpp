@@ -7,7 +7,7 @@
 // 1. For each layout, find the kernels that its programs launch.
 // 2. The shared workspace has the largest size that a launch needs. The workspace of each worker
 //    has the largest size that a launch needs per worker.
-// 3. The workspace begins on a page after the last buffer of the device.
+// 3. The workspace begins at the first page after the last buffer of the device.
 //
 // O(programs · commands + buffers).
 //

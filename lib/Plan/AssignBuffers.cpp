@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values become ranges of buffers, ops become commands.
+// Values become ranges of buffers, and ops become commands.
 //
 //   func.func @step(%p {state})                   fsdp.layout @arena { @state.0 64 bytes, .. }
 //     %w = fsdp.unshard %p                        fsdp.program @step {
@@ -12,16 +12,16 @@
 //     %q = fsdp.kernel_call @u(%p, %y) [0]    =>    fsdp.launch @k(@step.0[0, 32], @step.1[0, 32])
 //     return %q {updates = 0}                       fsdp.launch @u(@state.0[0, 64], @step.1[0, 32])
 //
-// 1. Place the arguments in buffers that always live (LayoutBuilder.cpp).
-// 2. Reserve the flat buffer of each reduce-scatter, with places for the kernel results that are
-//    written straight into that buffer (CollectivePlan.cpp).
+// 1. Place the arguments in buffers of unlimited lifetime (LayoutBuilder.cpp).
+// 2. Create the flat buffer of each reduce-scatter, and choose the kernel results that are ranges
+//    of this buffer (CollectivePlan.cpp).
 // 3. Walk the ops in order (FunctionPlan.cpp).
 //    - A view is a range of its source.
-//    - A result in place takes the range of its operand if no value in that range is read later
-//      (Aliasing.cpp). Otherwise the operand is copied first.
-//    - A loop keeps each carried sum in one place.
+//    - A result in place has the range of the operand that it overwrites if no value in this range
+//      is read later (Aliasing.cpp). Otherwise the operand is copied first.
+//    - Each sum that a loop carries has one range for all iterations.
 //    - Any other result gets a new buffer.
-// 4. At the return, move values to the places of the arguments that they update.
+// 4. At the return, copy values to the ranges of the arguments that they update.
 // 5. Set the lifetimes of the buffers, by the numbers of commands (Commands.cpp).
 //
 // O(ops + accesses to each buffer). Later passes order the commands and choose offsets in the arena
@@ -44,7 +44,7 @@ using namespace mlir::fsdp;
 
 static constexpr StringLiteral referenceProgram = "reference";
 
-/// Erases kernels that no launch uses, because their fills became commands.
+/// Erases kernels that no launch uses, such as those of fills, which became commands.
 static void eraseUnusedKernels(ModuleOp module) {
   llvm::DenseSet<Attribute> used;
   module.walk([&](LaunchOp launch) { used.insert(launch.getKernelAttr().getAttr()); });
@@ -69,7 +69,8 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     eraseUnusedKernels(module);
   }
 
-  /// Returns the functions of a layout. The step is first, because its arguments define the slots.
+  /// Returns the functions of a layout. The function `step` is first, because its arguments define
+  /// the buffers of states and inputs.
   SmallVector<func::FuncOp> getFunctions(StringRef layout) {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>()) {

@@ -16,17 +16,17 @@
 //
 //   kernel -> | . | own | . |      all_gather in place      | 0 | own | 2 |
 //
-// A gather among N neighbours reads 1/N of the parameters, which fsdp.shard copies out of the
-// result of the first gather:
+// A gather among N neighbours reads 1/N of the parameters from each rank. fsdp.shard copies this
+// part out of the result of the forward's gather:
 //
 //   shard @u           | . | own |  -> kept        the gathered buffer is free again
 //   unshard @u site 1  kept -> | 0 | own |          all_gather over "shard:2"
 //
-// To find the kernel result that can be written to the slot of gradient g in the flat buffer,
-// follow g backwards over reshapes, results in place and sums of loops. The walk must end, in the
-// block of the reduce-scatter, at a result that would get a new buffer. Aliasing::mayOverwrite must
-// allow each step back over a write in place. Otherwise, or if the slot is not aligned, the
-// gradient is copied.
+// To find the kernel result that can be written directly to the range of gradient g in the flat
+// buffer, follow g backwards over reshapes, results in place and sums of loops. The walk must end,
+// in the block of the reduce-scatter, at a result that would get a new buffer. For each result in
+// place, Aliasing::mayOverwrite must allow the write. If the walk fails, or the range is not
+// aligned, the gradient is copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ static int64_t getWidth(Type element) {
 // Flat gradient buffers
 //===----------------------------------------------------------------------===//
 
-/// Returns true if the loop may keep its sum in the place of `init`.
+/// Returns true if the loop may accumulate its sum in the place of `init`, the initial value.
 static bool mayCarry(scf::ForOp loop, unsigned index, Aliasing &aliasing) {
   Value init = loop.getInitArgs()[index];
   if (aliasing.getEnd(init) > aliasing.getPosition(loop))
@@ -136,7 +136,7 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
   }
   fillGaps(op, flat);
   int64_t ranks = getGroupSize(op, tables);
-  if (ranks == 1) { // The sum over one rank is the gradient itself.
+  if (ranks == 1) { // On one rank, the sum over ranks is the gradient itself.
     setPlace(op.getShard(), flat);
     return success();
   }
@@ -161,7 +161,7 @@ FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) 
   if (!mesh)
     return op->emitOpError("communicates with other ranks, but @")
            << function.getName() << " has no '" << FSDPDialect::meshAttr << "'";
-  // Shards that fsdp.shard keeps are gathered among neighbours, all others over the whole axis.
+  // A result of fsdp.shard is gathered among neighbours, all other shards over the whole axis.
   auto unshard = dyn_cast<UnshardOp>(op);
   auto keep = unshard ? unshard.getShard().getDefiningOp<ShardOp>() : dyn_cast<ShardOp>(op);
   auto unit = keep ? tables.lookupNearestSymbolFrom<UnitOp>(op, keep.getUnitAttr()) : UnitOp();
@@ -193,8 +193,7 @@ LogicalResult FunctionPlan::planOwnPiece(OwnPieceOp op) {
   return success();
 }
 
-/// If only a gather reads a kernel's result, lets the kernel write to the rank's piece of the
-/// gathered buffer.
+/// If only a gather reads a kernel's result, lets the kernel write to the gathered buffer.
 void FunctionPlan::reserveGathered() {
   function.walk([&](UnshardOp op) {
     auto call = op.getShard().getDefiningOp<KernelCallOp>();
@@ -257,7 +256,7 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
       ValueRange(unshard.getParams()) != ValueRange(op.getParams()))
     return op.emitOpError(
         "expected the results of one 'fsdp.unshard' of the unit as operands, in order");
-  // Extend the place of parameter 0 to the flat buffer around it.
+  // Extend the place of parameter 0 to that of the whole flat buffer.
   Place whole = getPlace(op.getParams()[0]);
   whole.offset -= unit.getParam(0).getOffset() * width;
   whole.bytes = unit.getFlatSize() * width;
@@ -282,8 +281,8 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     label =
         (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
-  // If nothing reads the operand later, an all-reduce overwrites it. A gather then writes the other
-  // pieces around the operand, which stays in place as this rank's piece.
+  // If nothing reads the operand later, an all-reduce overwrites it, and a gather in place writes
+  // the pieces of the other ranks around it.
   std::optional<Place> home;
   if (kind == CollectiveKind::all_reduce && category == Category::gradients)
     home = source;

@@ -120,7 +120,7 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
     place.offset += offset->bytes;
     place.stride += offset->stride;
   }
-  // The parameters of a unit within one rank are ranges of its state.
+  // If one rank holds the whole unit, its parameters are ranges of its state.
   if (auto unshard = dyn_cast<UnshardOp>(op)) {
     auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
     for (auto [index, result] : llvm::enumerate(op->getResults())) {
@@ -156,7 +156,7 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
   for (auto [index, input] :
-       // The code below claims the operands that are written in place.
+       // The code below chooses the places of results in place.
        llvm::enumerate(call.getInputs()))
     bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input)
                                                                     : align(input, call));
@@ -208,7 +208,7 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
   if (loop->getParentOp() != function)
     return loop.emitOpError(
         "is nested in another loop; expected one level of loops over micro-batches");
-  // A value carried by the loop has one place, which its initial value already occupies.
+  // A value carried by the loop has one place, that of its initial value.
   SmallVector<Place> carried;
   for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs())) {
     if (!isa<RankedTensorType>(init.getType()))

@@ -21,7 +21,7 @@ public:
 
   FunctionPlan(func::FuncOp function, LayoutBuilder &layout, Counts &counts);
 
-  /// Adds an `fsdp.program` after the function, which is not changed.
+  /// Adds an `fsdp.program` after the function. Does not change the function.
   LogicalResult run();
 
 private:
@@ -57,18 +57,17 @@ private:
   Place getPlace(Value value) { return places.at(value); }
   void setPlace(Value value, const Place &place);
   Place addBuffer(const Twine &label, Category category, int64_t bytes, Location loc);
-  /// Returns true if `op` may overwrite `place`: the place is aligned, no value in it is read
-  /// later, and it overlaps no place of `taken`.
+  /// Returns true if `op` may overwrite `place`: it is aligned, no value in it is read later, and
+  /// it overlaps none of `taken`.
   bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
-  /// Returns a place with the content of `value` that `op` may overwrite. If isFree() rejects the
-  /// place of the value, returns the place of a new copy.
+  /// Returns a place with the content of `value` that `op` may overwrite. If isFree() is false for
+  /// the place of the value, adds a copy and returns its place.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
-  /// Returns the place of `value` for a kernel. If that place is not aligned, copies the value to a
-  /// new buffer.
+  /// Returns the place of `value` for a kernel, or that of a copy if the place is not aligned.
   Place align(Value value, Operation *op);
   /// Copies the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
-  /// Moves values to places, as if every source were read before any target is written.
+  /// Copies values to places, as if every source were read before any target is written.
   void moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc);
   void emitFill(const Place &target, Location loc, const Twine &label);
   void emitCopy(const Place &source, const Place &target, Location loc, const Twine &label);
@@ -90,7 +89,7 @@ private:
   int64_t nextBuffer = 0, nextId = 0;
 
   DenseMap<Value, Place> places;
-  /// Values that are placed in a buffer, by buffer.
+  /// For each buffer, the values that are placed in it.
   DenseMap<Operation *, SmallVector<Value>> residents;
   /// Values whose bytes are all zero. A copy of such a value becomes a fill.
   llvm::DenseSet<Value> zeros;
@@ -98,9 +97,9 @@ private:
   llvm::DenseSet<Value> gradients;
   /// The flat buffer of each reduce-scatter.
   DenseMap<Operation *, Place> flatBuffers;
-  /// By gather: the gathered buffer, if a kernel writes the source of the gather into this buffer.
+  /// For each gather whose source a kernel writes into the gathered buffer: this buffer.
   DenseMap<Operation *, Place> gatheredBuffers;
-  /// Places of kernel results that are written straight into a flat or gathered buffer.
+  /// Places of kernel results that kernels write directly into a flat or gathered buffer.
   DenseMap<Value, Place> reserved;
   DenseMap<Value, std::string> slotNames;
 };

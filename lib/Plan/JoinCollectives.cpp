@@ -8,7 +8,7 @@
 //   %y = fsdp.await %t                                ->   %y = fsdp.all_reduce %x ..
 //
 // 1. Find each await whose start is the op directly before it.
-// 2. Replace both ops by the op without a token. O(ops)
+// 2. Replace start and await by the synchronous op, such as `fsdp.all_reduce`. O(ops)
 //
 // Keeps discardable attributes. Does not move ops between start and await.
 //

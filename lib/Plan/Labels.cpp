@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Categories and labels are derived from the parameters and states that a kernel reads, and from
-// the gradients that it writes.
+// Derives the category and label of a value from the parameters and states that its kernel reads,
+// and from the gradients that the kernel writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ static bool haveOneShape(Value a, Value b) {
 }
 
 /// Finds the values that hold gradients after their reduction: values that are computed from a
-/// reduced gradient of the same shape (sums over micro-batches, clipped gradients). Follows loops
-/// from and to their carried values.
+/// reduced gradient of the same shape (sums over micro-batches, clipped gradients). Follows values
+/// into loops and out of loops through carried values.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
   auto add = [&](Value value) {
@@ -29,7 +29,7 @@ void FunctionPlan::findGradients() {
       work.push_back(value);
   };
   function.walk([&](ReduceScatterOp op) { add(op.getShard()); });
-  // Kernels that sum rows from other ranks also yield gradients.
+  // Kernels that sum gradients of rows from all ranks also yield gradients.
   function.walk([&](KernelCallOp call) {
     auto name = call->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::unitAttr);
     auto unit = name ? tables.lookupNearestSymbolFrom<UnitOp>(call, name) : UnitOp();
@@ -65,7 +65,7 @@ Category FunctionPlan::classify(Value result, KernelCallOp call) {
     return Category::gradients;
   if (isScalar(result))
     return Category::control;
-  // Sums of rows are staging values: they are sent to the rank that owns the rows.
+  // Sums of rows are staging values, because they are sent to the rank that owns the rows.
   bool isStaging =
       call->hasAttr(FSDPDialect::rowsAttr) ||
       llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });
@@ -84,7 +84,7 @@ std::string FunctionPlan::describe(Value value) {
   return "";
 }
 
-/// Returns the name of the parameter that `value` is, or an empty string.
+/// Returns the name of the parameter if `value` is a parameter, else an empty string.
 static std::string describeParameter(Value value, Aliasing &aliasing,
                                      SymbolTableCollection &tables) {
   while (Operation *op = value.getDefiningOp()) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finds buffers that live across steps by name, so that programs over one layout that take the same
-// state or input get the same bytes.
+// Finds buffers of states and inputs by name, so that all programs over one layout use one buffer
+// for each state and input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ static Place getWhole(LayoutOp layout, FlatSymbolRefAttr name) {
   return {buffer, 0, static_cast<int64_t>(buffer.getBytes()), 0};
 }
 
-/// Reports that two programs use one slot with different types.
+/// Reports that two programs have a state or input of one name with different types.
 static InFlightDiagnostic emitClash(func::FuncOp function, unsigned index, Type found,
                                     Location other) {
   InFlightDiagnostic diag = emitError(function.getArgument(index).getLoc())
@@ -118,8 +118,7 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
     RankedTensorType known = slot.getTensorType();
     if (known == type)
       return place;
-    // If another program takes several micro-batches, a program over one micro-batch reads the
-    // first of them.
+    // A program over one micro-batch reads the first one if another program has several.
     if (slot.getMicroBatches() > 1 && known.getElementType() == type.getElementType() &&
         known.getShape().drop_front() == type.getShape()) {
       place.bytes = getStorageBytes(type);

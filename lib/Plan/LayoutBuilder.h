@@ -18,8 +18,8 @@ namespace mlir::fsdp {
 struct Place {
   BufferOp buffer;
   int64_t offset = 0, bytes = 0, stride = 0;
-  /// If `pieces` > 1, the place is divided into pieces, `piece` bytes apart. The rank's index on
-  /// `axes` selects the piece.
+  /// If `pieces` > 1, the place is one of this number of pieces, which begin `piece` bytes apart.
+  /// The rank's index on `axes` selects the piece.
   int64_t piece = 0, pieces = 1;
   ArrayAttr axes = {};
 
@@ -37,17 +37,17 @@ struct Place {
            piece % bufferAlignment == 0;
   }
   /// Returns true if both places share a byte in any iteration, on any rank. A range with a stride
-  /// counts as unbounded.
+  /// (bytes per iteration) counts as unbounded.
   bool overlaps(const Place &other) const {
     return buffer == other.buffer && (other.stride || offset < other.getEnd()) &&
            (stride || other.offset < getEnd());
   }
   int64_t getEnd() const { return offset + piece * (pieces - 1) + bytes; }
   /// Divides this place into `ranks` equal pieces and returns the piece that the rank's index on
-  /// `axis` selects. Returns nothing if the pieces would not be contiguous.
+  /// `axis` selects. Returns nothing if a piece would not be contiguous.
   std::optional<Place> getPiece(StringRef axis, int64_t ranks) const;
-  /// Returns the place that getPiece() divided along `axis` to get this piece; nothing if this is
-  /// not such a piece.
+  /// Returns the place of which this place is a piece by getPiece() with `axis`, or nothing if it
+  /// is no such piece.
   std::optional<Place> getWhole(StringRef axis, int64_t ranks) const;
 };
 
@@ -61,7 +61,7 @@ public:
   Place addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes,
                   Location loc);
   /// Returns the place of an argument of a program (a state, an input, the step block or the rank
-  /// block). Adds the place for the first program with this argument. Fails with an error if
+  /// block). Adds the place if no program with this argument has been seen. Fails with an error if
   /// another program has the argument with a different type.
   FailureOr<Place> getArgument(func::FuncOp function, unsigned index);
 

@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Names of the layouts. The reference has its own arena, whose name ends with `mainLayout`.
+/// Names of the layouts. The reference has a separate layout, whose name ends with `mainLayout`.
 inline constexpr llvm::StringLiteral mainLayout = "arena", referenceLayout = "reference_arena";
 
 } // namespace mlir::fsdp

@@ -11,26 +11,27 @@
 //   saved by each  |   gather h.0 again   h.0 {fc} to host R4 = first 4  fits: bisected
 //                  v   h.0 {ln} again     h.0 {fc} again   R4 - {h.0 ln} fits: less time
 //
-// 1. Collect items, each of which takes data out of the arena for some time:
-//    - Compute a call of the forward again, with the calls before it whose results are not kept. In
-//      each segment, repeatedly take the call that frees most bytes per second in addition to the
-//      calls already taken.
-//    - Let the results of a call wait on the host. The last item does this for all other
-//      activations that wait for long.
-//    - Repeat a gather in the backward. Without this item, gathered parameters stay alive.
-// 2. Rate copies and gathers. A schedule hides most of their cost. Compare the plan with all items
-//    of one `Kind` with the plan without them, and divide the difference in time by the bytes.
-// 3. Sort all items by bytes per second. Among equal items, early segments come first, because
-//    their values wait longest.
+// 1. Collect items. Each item is a change that removes data from the arena for a part of the step:
+//    - Recompute: compute a kernel call of the forward again in the backward, with the earlier
+//      calls whose results are not kept. In each segment (RecomputeGraph.cpp), repeatedly add the
+//      call that frees most additional bytes per second.
+//    - Offload: let the results of a call wait on the host for the backward. The last item does
+//      this for all other activations with a long wait.
+//    - Gather again: repeat a gather in the backward instead of keeping the gathered parameters.
+// 2. Estimate the cost of copies and gathers, most of which a schedule hides: compare the plan with
+//    all items of one `Kind` with the plan without them, and divide the difference in time by the
+//    bytes.
+// 3. Sort all items by bytes freed per second. Of items with equal rates, those of early segments
+//    come first, because their values wait longest.
 // 4. Bisect for the shortest prefix of the list that fits.
-// 5. Drop items that are not needed, beginning with the most expensive items and late segments:
-//    half of them, then a quarter, and so on, as long as the plan fits. Keep the fastest plan that
-//    was tried.
-// 6. If the plan with all items does not fit, run steps 3 to 5 for parts of the list, and keep the
-//    fastest plan: without recomputation; without copies; without copies of results that are
-//    computed again. A copy of such a result frees nothing and returns too early.
-// 7. If no plan fits, repeat steps 1 to 6 with schedules that may hide less to stay within the
-//    limit.
+// 5. Drop items that are not needed, the most expensive and late segments first: half of the items,
+//    then a quarter, and so on, as long as the plan fits. Keep the fastest plan tried.
+// 6. If the plan with all items does not fit, run steps 3 to 5 for three parts of the list, and
+//    keep the fastest plan: items without recomputation, without copies, and without copies of
+//    results that are also recomputed. (A copy of such a result frees nothing and occupies the
+//    arena too early.)
+// 7. If no plan fits, repeat steps 1 to 6 with schedules that may hide fewer transfers to stay
+//    within the limit.
 //
 // Step 4 makes O(log items) plans. Step 5 ends after `maxPlans` plans of steps 1 to 6.
 //
@@ -49,11 +50,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// In step 6, a plan within this factor of the fastest is preferred if it is the smallest, because
-/// the workspace of kernels, which is not planned yet, comes on top.
+/// In step 6, the smallest of the plans within this factor of the fastest is preferred, because the
+/// workspace of kernels is added to the arena later.
 static constexpr double nearlyEqual = 1.02;
-/// Lower limit of the cost of moving a byte, in seconds. A transfer that is hidden completely would
-/// otherwise cost 0.
+/// Least cost of moving a byte that is assumed, in seconds. Otherwise, a transfer that is hidden
+/// completely would cost 0.
 static constexpr double leastSecondsPerByte = 1e-18;
 
 SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
@@ -90,7 +91,7 @@ struct Item {
   int64_t bytes = 0;
   double bytesPerSecond = 0;
 
-  /// Returns the key that orders items of equal worth.
+  /// Returns the key that orders items with equal bytes per second.
   auto getPlace() const { return std::make_tuple(segment, kind, numbers.front()); }
 };
 
@@ -182,7 +183,7 @@ FailureOr<FoundChoice> Search::run() {
   return finish(*best);
 }
 
-/// Runs steps 3 to 5. `all` is the plan with all items. Starts no plan of step 5 after `mostPlans`.
+/// Runs steps 3 to 5. `all` is the plan with all items. Step 5 starts no plan after `mostPlans`.
 FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) {
   llvm::sort(items, [](const Item &a, const Item &b) {
     return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond
@@ -195,7 +196,7 @@ FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) 
   return best;
 }
 
-/// Runs step 6. Returns the smallest choice tried if no part fits.
+/// Runs step 6. If no part fits, returns the smallest choice tried.
 FailureOr<FoundChoice> Search::searchParts() {
   using Kind = Item::Kind;
   llvm::BitVector recomputed(graph->getCalls().size());
@@ -229,7 +230,8 @@ FailureOr<FoundChoice> Search::searchParts() {
   return best ? *best : smallest;
 }
 
-/// Packs the choice completely. During the search, packing stops once a plan fits or cannot fit.
+/// Packs the choice completely; during the search, packing stops once it is known whether the
+/// choice fits.
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();
@@ -250,8 +252,8 @@ double Search::getSeconds(const llvm::BitVector &calls) const {
   return sum;
 }
 
-/// Adds to `closure` the call, and the earlier calls of its segment whose results it needs and that
-/// are not kept.
+/// Adds the call to `closure`, and those earlier calls of its segment whose results the call needs
+/// and which are not kept.
 void Search::addClosure(unsigned call, const llvm::BitVector &taken,
                         llvm::BitVector &closure) const {
   if (closure[call] || taken[call])
@@ -299,8 +301,8 @@ std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &ta
   return best;
 }
 
-/// Collects copies to the host as items. Includes results of the last segments, because their
-/// waiting time is known only when copies are planned.
+/// Collects copies to the host as items. Includes results of the last segments, although they may
+/// wait too briefly, which is known only when copies are planned.
 void Search::findCopies() {
   if (!options.offload)
     return;
@@ -386,7 +388,7 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
   return choice;
 }
 
-/// Returns the seconds of the schedule. Without a schedule, returns the sum over all commands.
+/// Returns the seconds of the scheduled step, or the sum over all commands if there is no schedule.
 static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   if (auto schedule = program->getAttrOfType<DictionaryAttr>(scheduleAttr))
     return schedule.getAs<FloatAttr>("scheduled").getValueAsDouble();
@@ -430,7 +432,7 @@ LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
 
 /// Runs step 4. Sets `count` to the number of items in the shortest prefix that fits.
 FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
-  unsigned low = 0; // largest prefix known not to fit
+  unsigned low = 0; // size of the largest prefix known not to fit
   count = items.size();
   FoundChoice best = std::move(all);
   while (count - low > 1) {
@@ -451,7 +453,7 @@ LogicalResult Search::dropNeedless(unsigned count, unsigned mostPlans, FoundChoi
   llvm::BitVector taken(items.size());
   taken.set(0, count);
   for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < mostPlans;) {
-    // The last items are the most expensive. Among equal items, those of late segments are last.
+    // The last items are the most expensive or, at equal rates, those of late segments.
     llvm::BitVector fewer = taken;
     size_t end = std::min<size_t>(at + chunk, count);
     fewer.reset(count - end, count - at);

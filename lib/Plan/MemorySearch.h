@@ -15,29 +15,28 @@
 
 namespace mlir::fsdp {
 
-/// Returns the blocks of a function that may hold a forward and a backward: its body and the bodies
-/// of its loops.
+/// Returns the blocks that may hold a forward and a backward: a function's body and loop bodies.
 SmallVector<Block *> getStepBlocks(func::FuncOp function);
 
-/// Chooses results of the forward that do not wait in the arena for the backward.
+/// A choice of the results of the forward that are not kept in the arena for the backward.
 struct MemoryChoice {
-  /// By call of the block's RecomputeGraph: whether its results are computed again, and whether
-  /// they may wait on the host.
+  /// For each call of the block's RecomputeGraph: whether its results are computed again, and
+  /// whether they may wait on the host.
   llvm::BitVector recomputed, offloaded;
   /// Whether all other long-lived activations may also wait on the host.
   bool offloadsRest = false;
-  /// By gather of findRepeatedGathers: whether its parameters stay in the arena.
+  /// For each gather of findRepeatedGathers: whether its parameters are kept until the backward.
   llvm::BitVector kept;
 };
 
-/// Applies the choice to a block. Returns by how many bytes the choice reduces the bytes that wait
-/// for the backward.
+/// Applies the choice to a block. Returns by how many bytes the choice reduces the results that
+/// wait in the arena for the backward.
 int64_t applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice);
 
 struct FoundChoice : MemoryChoice {
   /// Index of the block in getStepBlocks.
   unsigned block = 0;
-  /// Bytes of the arena without the workspace of kernels, and estimated seconds of a step.
+  /// Size of the arena in bytes without the workspace of kernels, and estimated seconds of a step.
   int64_t bytes = 0;
   double seconds = 0;
   /// Number of calls and of gathers to choose from, and number of plans that were packed.
@@ -52,8 +51,8 @@ struct MemorySearchOptions {
   bool keepGathers = false, offload = false;
   int64_t minBytes = 0;
   /// `addSchedule` adds the passes that run between the assignment of buffers and of offsets. If
-  /// `schedules` is set and no plan fits, the search calls `addSchedule` with `atAllCosts`. The
-  /// schedule then keeps to the limit even if it hides less.
+  /// `schedules` is set and no plan fits, the search calls `addSchedule` with `atAllCosts`. Such a
+  /// schedule stays within the limit even if it hides fewer transfers.
   bool schedules = false;
   std::function<void(OpPassManager &, bool atAllCosts)> addSchedule;
 };

@@ -12,20 +12,20 @@
 //   with @moment on the host                 launch update(@host.1, @host.0, @moment)
 //                                            copy @host.1 -> @param
 //
-// 1. Mark the buffers of the host: states by their role, and gradients that no collective reads.
-// 2. A launch runs on the host if it accesses a host buffer, and all its buffers hold parameters,
-//    gradients, optimizer state, staging or control values. Its operands on the device are first
-//    copied to the host, and its results are copied back. Targets whose kernels do not run on the
-//    host skip this step.
+// 1. Choose the buffers of the host: states of given kinds, and gradients that no collective reads.
+// 2. A launch runs on the host if it accesses a host buffer and all its buffers are of the
+//    categories parameters, gradients, optimizer, staging and control. Its operands on the device
+//    are first copied to the host, and its results are copied back. Skip this step if the target's
+//    kernels do not run on the host.
 // 3. Any other launch, and any collective, runs on the device; its operands on the host are first
-//    copied to the device. Copies and fills access both arenas directly. Buffers in the rank's file
-//    are copied in the same way.
-// 4. For activations that wait for long (all, or only marked ones), add a copy to the host after
-//    the last use before the wait. Add a copy to a new device buffer before the first use after the
-//    wait.
+//    copied to the device. Commands that copy or fill access both arenas directly. Buffers in the
+//    rank's file are copied like those on the host.
+// 4. For activations with a long wait between two uses (all of them, or only marked ones), add a
+//    copy to the host after the use before the wait, and a copy to a new device buffer before the
+//    use after the wait.
 //
-// O(commands · bindings), and for activations O(accesses of a buffer). Sets lifetimes again. Does
-// not share copies between launches. ScheduleCollectives.cpp overlaps copies with compute.
+// O(commands · bindings), and for activations O(accesses of a buffer). Sets lifetimes again. Two
+// launches never share a copy. ScheduleCollectives.cpp overlaps copies with compute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,8 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Least number of commands between two uses of an activation for which copies are added: about a
-/// layer.
+/// Least number of commands between two uses of an activation for which copies are added. A layer
+/// has about this number of commands.
 static constexpr int64_t minCommandsAway = 16;
 
 namespace {
@@ -240,7 +240,7 @@ static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to
   replacer.replaceElementsIn(op);
 }
 
-/// Splits a buffer at the widest gap between `uses`, if that gap is wide enough.
+/// Splits a buffer in two at the widest gap between `uses`, if this gap is wide enough.
 void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   size_t at = 0;
   int64_t widest = 0;
@@ -255,7 +255,7 @@ void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   }
   if (widest < minCommandsAway)
     return;
-  // The copy covers the whole buffer, so one command must have written all of it before.
+  // The copy reads the whole buffer, so that one command must have written the whole buffer before.
   auto whole = getWhole(buffer);
   bool isWhole = llvm::any_of(uses.take_front(at), [&](Operation *op) {
     return llvm::any_of(getAccesses(op, tables), [&](const Access &access) {

@@ -14,14 +14,14 @@
 //     fsdp.yield %r : tensor<8xf32>               %out: tensor<8xf32> {fsdp.out = 0})
 //   }                                         { ... return %r }
 //
-// 1. Build a function from the region's block, with one destination argument per result that is not
-//    in place. The body does not use the destinations.
+// 1. Build a function from the dispatch's block, with an additional argument, a destination, per
+//    result that is not in place. The body does not use destinations.
 // 2. Print the function without locations, under a fixed name, and hash the text. The printer
-//    numbers values in order, so equal structure gives equal text. Large tables of constants are
+//    numbers values in order, so that equal bodies have equal texts. Large tables of constants are
 //    printed as hashes.
-// 3. The first function with a text is kept as k_<hash>; later functions with that text are erased.
+// 3. Keep the first function with each text as k_<hash>, and erase other functions with this text.
 //
-// O(size of the dispatches). Kernels that differ only in a constant are not shared.
+// O(size of the dispatches). Dispatches that differ only in a constant have different kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,7 +139,7 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
     numKernels += kernels.size();
   }
 
-  /// Runs step 3. Kernels are at the end of the module, in the order of first use.
+  /// Runs step 3. Insert kernels at the end of the module, in the order of first use.
   func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels,
                             SymbolTable &symbols) {
     std::string text = printer.print(kernel);

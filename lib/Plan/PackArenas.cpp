@@ -8,14 +8,14 @@
 //   |          (in order)         | eval's buffers ....       |   the same bytes
 //   0                             base                        arena_bytes
 //
-// 1. Place the buffers without a program one after another.
+// 1. Place the buffers that belong to no program one after another.
 // 2. For each program, pack its buffers by lifetime (Analysis/Packing.cpp).
-// 3. The arena ends at the end of the largest program. A lower bound of its size is the size of the
-//    buffers that always live plus the peak of the bytes alive in a program.
-// 4. Pack the buffers of the host in the same way, in their own arena. Place the buffers of the
-//    file one after another, each at the begin of a page.
+// 3. The arena ends at the greatest end of a buffer. A lower bound of its size is the size of the
+//    buffers of step 1 plus the largest number of bytes alive at a time in a program.
+// 4. Pack the buffers of the host by steps 1 to 3 in a separate arena. Place the buffers of the
+//    rank's file one after another, each at the begin of a page.
 //
-// The workspace of kernels is added after the arena when kernels are compiled.
+// When kernels are compiled, their workspace is added after the last buffer (AddWorkspace.cpp).
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,10 +13,11 @@
 
 namespace mlir::fsdp {
 
-/// Describes the front of an arena: the buffers without a program, which always live.
+/// Describes the front of an arena, which holds the buffers that belong to no program and always
+/// live.
 struct ArenaFront {
-  /// `end`: end of the last such buffer. `base`: begin of the buffers of programs. `bytes`: sum of
-  /// the sizes, each rounded up to the alignment.
+  /// `end` is the end of the last such buffer. `base` is the begin of the buffers of programs.
+  /// `bytes` is the sum of the sizes, each rounded up to the alignment.
   int64_t end = 0, base = 0, bytes = 0;
 };
 

@@ -16,12 +16,12 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   std::string hostComputes = getTargetInfo(options.codegen)->hostComputes() ? "true" : "false",
               keepGathers = options.isGiven("reshard-after-forward") ? "false" : "true";
   PassSetting host{"host-computes", hostComputes}, cluster{"cluster", chooseCluster(options)};
-  // Conversions become dispatches, so they are made before kernels are outlined.
+  // Insert conversions before kernels are outlined, because they become dispatches.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
-  // Programs have one level of loops. Unroll after outlining, because calls are small.
+  // Programs have one level of loops. Unroll after kernels are outlined, because calls are small.
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
-  // Sink before lifetimes are computed.
+  // Move ops towards their uses before lifetimes are computed.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   if (plan.checkpointing != "none") {
     pm.addPass(configure(createRematerialisePass(), options,

@@ -71,7 +71,7 @@ void FunctionPlan::moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc
   SmallVector<std::pair<Value, Place>> open;
   llvm::copy_if(moves, std::back_inserter(open),
                 [&](auto &move) { return !(getPlace(move.first) == move.second); });
-  // First copy each source that another move overwrites to a new buffer.
+  // If a move overwrites the source of another move, first copy this source to a new buffer.
   SmallVector<std::pair<Place, Place>> direct;
   for (auto &[value, target] : open) {
     Place source = getPlace(value);

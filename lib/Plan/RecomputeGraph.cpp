@@ -12,18 +12,19 @@
 //   %g = call @l.grad(%a, %v)        %b = call @k(%x, %v)
 //                                    %g = call @l.grad(%b, %v)
 //
-// 1. The moment is the op before the first gradient of a parameter. Without gradients, it is the op
-//    after which most bytes of kernel results wait for later ops. Calls up to the moment are the
-//    forward. With chunked logits, the loss of the first chunk is part of the forward.
-// 2. A segment consists of the calls that read parameters of one unit, and of the next calls that
-//    read no parameters.
-// 3. A call whose result another segment reads is a boundary.
-// 4. To apply a choice, copy each recomputed call. Ops after the moment, and the copies, read the
-//    results of the copies. A copy is placed before the first such reader in its segment, and reads
-//    the parameters that are gathered for the backward.
+// 1. The moment is the end of the forward: the op before the first gradient of a parameter. If
+//    there are no gradients, it is the op after which most bytes of kernel results wait for later
+//    ops. Kernel calls up to the moment are the forward. If logits are chunked, they include the
+//    loss of the first chunk.
+// 2. A segment consists of the calls that read parameters of one unit, and of the calls after them
+//    that read no parameters.
+// 3. A call is a boundary if another segment reads its result.
+// 4. To apply a choice, copy each recomputed call. Ops after the moment, and other copies, read the
+//    results of the copies. Place the copies of a segment before their first reader. They read the
+//    parameters that are gathered for the backward.
 //
-// The copies are the same kernels on the same values, so no bit changes. O(uses). SinkToUses.cpp
-// runs afterwards and moves copies towards their uses.
+// The copies call the same kernels on equal values, so that no bit of a result changes. O(uses).
+// SinkToUses.cpp runs afterwards and moves copies towards their uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +66,7 @@ void RecomputeGraph::visitUses(Value base, Visitor visit) {
   }
 }
 
-/// Returns true if `base` is reduced over ranks (even over a single rank), or is accumulated in
-/// place into such a value.
+/// Returns true if `base` is reduced over ranks (even one), or added in place to a value that is.
 bool RecomputeGraph::isGradient(Value base) {
   bool isReduced = false;
   SmallVector<Value> values{base};
@@ -137,8 +137,8 @@ static UnshardOp getUnshard(Value value, Aliasing &aliasing) {
   return nullptr;
 }
 
-/// Returns the unit whose gathered parameters a call reads. Of several units, returns the unit that
-/// is gathered last.
+/// Returns the unit whose gathered parameters a call reads. If the call reads several units,
+/// returns the one that is gathered last.
 StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   UnshardOp last;
   for (Value operand : call.getInputs())
@@ -176,7 +176,7 @@ void RecomputeGraph::findUses() {
       visitUses(result, [&](Operation *user) {
         isSaved |= positions[user] > moment;
         auto reader = numbers.find(user);
-        // The user is no kernel call, but a loop or a collective.
+        // A use that is not by a kernel call is by a loop or a collective.
         if (reader == numbers.end()) {
           call.isBoundary |= positions[user] <= moment;
           return;
@@ -245,8 +245,8 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   op->moveBefore(place);
 }
 
-/// Returns the parameter that the backward gathers. If the backward does not gather it again,
-/// returns the result of the forward's gather.
+/// Returns result number `result` of the backward's gather of the unit. If the backward does not
+/// gather the unit again, returns the result of the forward's gather.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
   for (auto other : block.getOps<UnshardOp>())
     if (other != unshard && other.getUnit() == unshard.getUnit() &&

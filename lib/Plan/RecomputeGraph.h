@@ -12,17 +12,16 @@
 
 namespace mlir::fsdp {
 
-/// The kernel calls of the forward in one block. RecomputeGraph.cpp describes where the forward
-/// ends.
+/// The kernel calls of the forward in one block. RecomputeGraph.cpp defines the forward's end.
 class RecomputeGraph {
 public:
   struct Call {
     KernelCallOp op;
     /// Index of the call's segment, in program order.
     unsigned segment = 0;
-    /// Whether other segments read its results. Such results are always kept.
+    /// Whether other segments read results of the call, which are then always kept.
     bool isBoundary = false;
-    /// Whether a result is read after the moment.
+    /// Whether a result is read after the moment (the end of the forward).
     bool isSaved = false;
     /// Bytes of the results that are read after the moment, and of all results.
     int64_t savedBytes = 0, bytes = 0;
@@ -35,7 +34,7 @@ public:
   ArrayRef<Call> getCalls() const { return calls; }
   unsigned getNumSegments() const { return segments; }
   /// Returns true if the call may be computed again. Excludes calls of the last segment, because
-  /// its backward begins at once.
+  /// the backward of this segment begins directly after it.
   bool isCandidate(unsigned call) const {
     return !calls[call].isBoundary && calls[call].segment + 1 < segments;
   }
@@ -55,8 +54,7 @@ private:
   StringRef getUnit(KernelCallOp call);
   bool isGradient(Value base);
   template <typename Visitor>
-  /// Calls `visit` for each use of the value and its views, with the op of this block that has the
-  /// use.
+  /// Calls `visit` for each use of the value and its views, with the op of this block that has it.
   void visitUses(Value base, Visitor visit);
 
   Value remap(Value value, const llvm::BitVector &recomputed);

@@ -4,17 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Activation checkpointing: the backward computes results of the forward again instead of keeping
-// them (RecomputeGraph.cpp).
+// Activation checkpointing: results of the forward are computed again for the backward instead of
+// being kept (RecomputeGraph.cpp). The policies are:
 //
 // - none: nothing is computed again.
 // - full: all results of a unit are computed again, except those that other units read.
-// - selective=KINDS: like full, but results of these kinds of kernels are kept. KIND/N keeps only
-//   the results of the first of each N calls of that kind in a unit.
+// - selective=KINDS: like full, but results of kernels of these kinds are kept. KIND/N keeps only
+//   the results of the first of every N calls of that kind in a unit.
 //
-// 1. In each block of the program `step`, find the forward and its results that wait for the
-//    backward.
-// 2. Compute the calls that the policy selects again.
+// 1. In each block of the program `step`, find the forward and the results that the backward reads.
+// 2. Let the backward recompute the calls whose results the policy does not keep.
 //
 // O(uses).
 //
@@ -74,7 +73,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     return success();
   }
 
-  /// Returns the candidates whose results the policy does not keep. Counts boundary calls as well.
+  /// Returns the candidates whose results the policy does not keep. Boundary calls count towards
+  /// the N calls of KIND/N.
   static llvm::BitVector findRecomputed(const RecomputeGraph &graph,
                                         const CheckpointingPolicy &parsed) {
     SymbolTableCollection tables;

@@ -11,12 +11,12 @@
 //   %v = unshard %d @h.0 site 1
 //   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
 //
-// 1. Find gathers of one unit that read one shard, or results of equal kernels on equal values.
-// 2. Let readers of the second gather read the result of the first, and erase ops that become dead.
+// 1. Find two gathers of a unit that read one shard, or results of one kernel on equal values.
+// 2. Let readers of the second gather read the result of the first gather, and erase unused ops.
 //
-// Shards change only after the backward, so no bit changes. O(gathers²). Ignores gathers among
-// fewer neighbours than in the forward, because they read other pieces, and gathers that a later
-// loop repeats.
+// Shards change only after the backward, so that both gathers have equal results. O(gathers²).
+// Ignores gathers in a later loop. Also ignores gathers among fewer neighbours than the forward's
+// gather, because the sources of such gathers are different pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns true if `a` and `b` are one value, or results of the same kernels on the same values.
+/// Returns true if `a` and `b` are one value, or results of one kernel on equal operands.
 static bool isSame(Value a, Value b) {
   if (a == b)
     return true;
@@ -61,7 +61,7 @@ SmallVector<RepeatedGather> fsdp::findRepeatedGathers(Block &block) {
   return found;
 }
 
-/// Erases `op` and the kernel calls that then have no uses.
+/// Erases `op` and the kernel calls that have no uses without it.
 static void eraseDead(Operation *op) {
   SmallVector<Value> operands = llvm::to_vector(op->getOperands());
   op->erase();

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// A gather of the forward (`first`), and a gather of the backward that repeats it (`again`).
+/// A gather of the forward (`first`) and a gather of the backward that repeats `first` (`again`).
 struct RepeatedGather {
   UnshardOp first, again;
 };
@@ -20,8 +20,8 @@ struct RepeatedGather {
 /// Returns the repeated gathers of `block`, in the order of the forward.
 SmallVector<RepeatedGather> findRepeatedGathers(Block &block);
 
-/// For each gather in `kept` (by index in findRepeatedGathers), keeps the gathered parameters until
-/// the backward and erases the repeated gather.
+/// For each gather in `kept` (a set of indices in the result of findRepeatedGathers), erases the
+/// repeated gather, so that the parameters stay in the arena until the backward.
 void keepGathers(Block &block, const llvm::BitVector &kept);
 
 } // namespace mlir::fsdp

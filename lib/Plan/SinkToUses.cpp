@@ -4,25 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Earlier stages place an op where its operands are ready. Recomputed values and gathered
-// parameters of the backward would then live from the end of the forward, for all layers at once.
+// Earlier stages place an op where its operands are ready. Without this pass, recomputed values and
+// gathered parameters of all layers would therefore be alive from the begin of the backward.
 //
 //   %w1 = unshard @h.1        %w1 = unshard @h.1
 //   %w0 = unshard @h.0   =>   use(%w1)
 //   use(%w1)                  %w0 = unshard @h.0
 //   use(%w0)                  use(%w0)
 //
-// Visit ops from the last to the first, so that users are placed already:
+// Visit ops from the last to the first, so that the users of an op are placed before it:
 //  1. The limit is the first later op that uses a result, or overwrites an operand in place. (An op
-//     that itself writes in place remains after the other readers of its operand.)
-//  2. The gain is the bytes of the results times the distance to the limit. Gradients gain nothing,
-//     because their place is in the flat buffer. The price is the sum, over all operands whose last
-//     reader is this op, of their bytes times the growth of their lifetimes. Arguments cost
-//     nothing.
-//  3. Move the op before the limit if the gain exceeds the price. Views move for free.
+//     that overwrites an operand remains after the other readers of this operand.)
+//  2. The gain is the bytes of the results times the distance to the limit. It is 0 for gradients,
+//     which are ranges of a flat buffer. The price is a sum over the operands whose last reader is
+//     this op: their bytes times the growth of their lifetimes. Arguments cost nothing.
+//  3. Move the op before the limit if the gain exceeds the price. Views always move.
 //
 // Kernel calls and gathers move; other collectives keep their order. Distances are measured in the
-// original order of the block: O(ops + uses).
+// original order of the block and not updated after a move, so the pass takes O(ops + uses).
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +85,7 @@ private:
           collectViews(view, views);
   }
 
-  /// Runs step 1. Returns null if no result is used in this block.
+  /// Runs step 1. Returns null if there is no such op in the block.
   Operation *findLimit(Operation *op) {
     Operation *limit = nullptr;
     for (Operation *user : op->getUsers())
@@ -110,7 +109,7 @@ private:
 
   /// Returns true if `user` overwrites the memory of `value`.
   static bool overwrites(Operation *user, Value value) {
-    // A loop may keep a carried sum in the memory of `value`.
+    // A loop may accumulate a carried sum in the memory of `value`, its initial value.
     if (isa<scf::ForOp>(user))
       return true;
     auto call = dyn_cast<KernelCallOp>(user);
@@ -119,11 +118,11 @@ private:
            });
   }
 
-  /// Returns true if `value` is only written to a flat gradient buffer, whose lifetime begins with
-  /// its first gradient.
+  /// Returns true if only a reduce-scatter reads `value`, so that it is a range of a flat buffer,
+  /// whose lifetime begins with the first gradient in the buffer.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
-      // The user may accumulate the value in place.
+      // A user may add to the value in place.
       if (auto call = dyn_cast<KernelCallOp>(user))
         return llvm::any_of(call.getResults(), [&](OpResult result) {
           int64_t operand = call.getInplace()[result.getResultNumber()];
@@ -148,7 +147,7 @@ private:
       bool isLocal = base.getDefiningOp() && base.getDefiningOp()->getBlock() == &block;
       if (!isLocal)
         continue;
-      // The parameters of a unit have one lifetime.
+      // All parameters of a unit have one lifetime, that of the gathered buffer.
       ValueRange group =
           base.getDefiningOp<UnshardOp>() ? base.getDefiningOp()->getResults() : ValueRange(base);
       if (!counted.insert(group.front()).second)

@@ -4,22 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the programs without the data of the passes that assigned buffers and offsets.
+// Checks the programs independently of the passes that assigned buffers and offsets.
 //
-// 1. No ops of earlier stages are left; every buffer has an offset.
+// 1. No op of an earlier stage is left, and every buffer has an offset.
 // 2. Memory: sweep over the command numbers of a program and keep the live buffers ordered by
 //    offset. A buffer that becomes live must not overlap its neighbours. O(n log n)
-// 3. Commands, in order:
-//    - A command accesses only live buffers. A buffer used in a loop lives during the whole loop or
-//      within one iteration.
-//    - A command reads only bytes that were written before. States and inputs count as written. A
-//      buffer that lives within one iteration holds nothing when the iteration begins.
-//    - All buffers of a launch are in one arena, of the device or the host. Those of a collective
-//      are in the device's arena.
-//    - No command writes the source, or accesses the target, of a collective or a copy in flight.
+// 3. Check for the commands, in order:
+//    - A command accesses only live buffers. A buffer that a loop uses is alive during the whole
+//      loop or only within one iteration.
+//    - A command reads only bytes that were written before. States and inputs count as written.
+//      Bytes of a buffer that lives within one iteration count as not written when it begins.
+//    - All buffers of a launch are in one arena, that of the device or that of the host. All
+//      buffers of a collective are in the device's arena.
+//    - No command writes the source or accesses the target of a collective or a copy in flight.
 //
-// One walk over a loop is enough: from one iteration to the next, the set of written bytes only
-// grows.
+// One walk over a loop is enough, because the set of written bytes only grows with iterations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +78,7 @@ static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
 
 /// Runs step 2 for the buffers of one program and those that always live.
 static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
-  // Lifetimes include their last moment, so a begin precedes an end at the same moment.
+  // Lifetimes include their last command, so sort a begin before an end at the same command.
   struct Event {
     int64_t moment;
     bool ends;
@@ -159,8 +158,8 @@ private:
     SmallVector<Access> accesses;
   };
 
-  /// Returns the end of the bytes that a slice covers in all iterations. Written slices have no
-  /// stride other than their size; only slices of inputs have other strides.
+  /// Returns the end of the bytes that a slice covers in all iterations. The stride of a written
+  /// slice is 0 or its size; only slices of inputs have other strides.
   static int64_t getReach(SliceAttr slice, const NumberedCommand &command) {
     return slice.getOffset() + slice.getBytes() + slice.getStride() * (command.turns - 1);
   }

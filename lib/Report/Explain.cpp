@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Largest number of buffers alive at the peak that the report lists.
+/// Largest number of buffers that the report lists as alive at the peak.
 static constexpr unsigned maxBuffers = 10;
 
 /// Categories in the order of the table's rows.
@@ -22,7 +22,7 @@ static constexpr Category categories[] = {
     Category::parameters,  Category::gradients, Category::optimizer,
     Category::activations, Category::gathered,  Category::staging,
     Category::workspace,   Category::inputs,    Category::control};
-/// Category of buffers that are only on the host.
+/// Category of buffers that exist only on the host.
 static constexpr Category hostCategory = Category::snapshot;
 
 std::string fsdp::printType(Type type) {
@@ -202,8 +202,8 @@ static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine
   os << "\n";
 }
 
-/// Writes the size of parameters, gradients and optimizer state, and that of the arena, as
-/// fractions of the sizes on an unsharded rank.
+/// Writes the sizes of parameters, gradients, optimizer state and arena as fractions of their sizes
+/// on an unsharded rank.
 static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   int64_t owned =
       memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Counts the parameters of all units, and the constants that the stage Import left untrained.
+// Counts the parameters of all units, and the constants that Import did not make parameters.
 //
 //===----------------------------------------------------------------------===//
 

@@ -67,7 +67,7 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
     if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
-    // Do not count gathers of updated parameters into the state: no use of a unit needs them.
+    // Do not count gathers of updated parameters into the state, which no use of a unit needs.
     if (found == reports.end() ||
         !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
       return;
@@ -130,12 +130,12 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A node of the tree of names.
+/// A node of the tree of units, one per component of a name.
 struct Node {
   llvm::MapVector<StringRef, std::unique_ptr<Node>> children;
   const UnitReport *unit = nullptr;
 
-  /// Returns true if both are units without children that differ only in names.
+  /// Returns true if both nodes are units without children that differ only in their names.
   bool isLike(const Node &other) const {
     return unit && other.unit && children.empty() && other.children.empty() &&
            unit->isLike(*other.unit);
@@ -181,7 +181,7 @@ static void writeNode(const Node &node, unsigned depth, raw_ostream &os) {
     if (times > 1)
       name += " .. " + std::prev(next)->first.str();
     const Node *inner = child->second.get();
-    // A heading with one child shares its line.
+    // Print a heading with a single child on the line of the child.
     while (times == 1 && !inner->unit && inner->children.size() == 1 &&
            !inner->children.front().second->unit) {
       name += "." + inner->children.front().first.str();

@@ -18,8 +18,7 @@ void writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json);
 /// number in their name.
 void writeUnits(ArrayRef<UnitReport> units, raw_ostream &os);
 
-/// Writes the JSON object `parameters`: counts of trained and frozen parameters, and names of
-/// constants.
+/// Writes the JSON object `parameters`: counts of trained and frozen ones, and names of constants.
 void writeParameters(ModuleOp module, llvm::json::OStream &json);
 /// Writes the counts and names of writeParameters() as one line of text.
 void writeParameters(ModuleOp module, raw_ostream &os);

@@ -36,12 +36,12 @@ using namespace mlir::fsdp;
 static const char page[] =
 #include "fsdp/Report/ReportPage.inc"
     ;
-/// Placeholder of the data.
+/// Text of the page that the data replace.
 static constexpr StringLiteral mark = "\"@data@\"";
 
 namespace {
 
-/// Simulates the step on lanes. Each loop runs once.
+/// Simulates the step, one iteration of each loop, with a lane per channel.
 class Lanes {
 public:
   Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {
@@ -74,7 +74,7 @@ public:
         });
       }
     });
-    json.attributeArray("stalls", [&] { // stalls by the number of the wait's command
+    json.attributeArray("stalls", [&] { // seconds of stalls, by command number of the wait
       for (size_t index = 0; index < commands.size(); ++index)
         if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))
           json.array([&] {
@@ -90,7 +90,7 @@ public:
   }
 
 private:
-  /// Returns the lane of a transfer, which has the number of its channel.
+  /// Returns the lane of a transfer, whose number is that of its channel.
   static int64_t getLane(Operation *op) {
     if (isa<CopyOp>(op))
       return getChannel(op);

@@ -12,18 +12,18 @@
 //  2. Change the type of parameters, and record the old type in `fsdp.master_dtype`.
 //  3. Rewrite the ops in order. A product reads narrow operands and accumulates in f32; its result
 //     is rounded. Attention reads narrow queries, keys, values and captured activations; its scores
-//     and sums remain f32. A body extends narrow operands, computes in f32 as before, and rounds
-//     the values that it yields. Other ops get operands with the type of their result.
-//  4. Products and attention that `keep-f32` names read f32 operands, and get `fsdp.keep_f32`.
-//  5. Record in `fsdp.kept_wide` of the module how many values remain f32 for each reason, and
-//     their elements.
+//     and its sums remain f32. A body extends narrow operands, computes in f32 as before, and
+//     rounds the values that it yields. Other ops read operands of their result's type.
+//  4. Products and attention that the option `keep-f32` names read f32 operands, and get the
+//     attribute `fsdp.keep_f32`.
+//  5. For each reason, record in the module's `fsdp.kept_wide` the number of values that remain
+//     f32, and the number of their elements.
 //
-// Values are narrow only between ops, so each value is rounded once, and storage, gathers and
-// products become cheaper. Masks remain finite: if a number that is selected or added is below the
-// range of the type, it becomes the lowest finite number.
+// Values are narrow only between ops, so that each value is rounded once. Masks remain finite: a
+// selected or added number below the range of the type becomes the lowest finite number.
 //
-// O(ops). FormUnits.cpp makes f32 copies of parameters. Differentiate sets the type in which
-// gradients are reduced.
+// O(ops). FormUnits.cpp keeps f32 copies of parameters. The stage Differentiate sets the type in
+// which gradients are reduced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
     other = arg;
   }
   if (!other)
-    return success(); // FormUnits.cpp reports a model without parameters
+    return success(); // FormUnits.cpp reports the missing parameters
   Type found = getElementTypeOrSelf(other);
   InFlightDiagnostic diag =
       mlir::emitError(func.getLoc())
@@ -122,7 +122,8 @@ FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
   return kept;
 }
 
-/// Adds the counts of a function to `fsdp.kept_wide` of the module.
+/// Adds to `fsdp.kept_wide` of the module, for each reason, how many values of a function remain
+/// f32.
 void ApplyPrecisionPass::recordWide(func::FuncOp func, const PrecisionPlan &plan) {
   Builder b(&getContext());
   SmallVector<NamedAttribute> counts;
@@ -166,7 +167,7 @@ void ApplyPrecisionPass::runOnOperation() {
     return;
   for (auto func : getOperation().getOps<func::FuncOp>()) {
     if (!func.isPublic() || !func.getBody().hasOneBlock())
-      continue; // FormUnits.cpp reports the error
+      continue; // FormUnits.cpp reports this error
     if (failed(checkModel(func, *param)))
       return signalPassFailure();
     if (param->isF32())

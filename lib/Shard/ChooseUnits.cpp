@@ -11,7 +11,7 @@
 //   manual        the units that a file lists (ManualWrap.cpp)
 //   none          the root alone
 //
-// A unit in the IR (`fsdp.unit = "name"`) takes precedence.
+// An attribute `fsdp.unit = "name"` of a parameter takes precedence over the policy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location 
   return success();
 }
 
-/// Returns the bytes that are gathered at the same time: the root and the two largest units, one in
-/// use and one in flight.
+/// Returns the bytes that are gathered at the same time: those of the root and of the two largest
+/// other units (one in use, one in flight).
 static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> units) {
   llvm::MapVector<StringRef, int64_t> bytes;
   int64_t root = 0;
@@ -55,7 +55,7 @@ static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> un
   return root;
 }
 
-/// Warns if the whole model is one unit, and one unit per layer would need less memory.
+/// Warns if the whole model is one unit although one unit per layer would need less memory.
 static void warnOfOneUnit(ArrayRef<NamedParam> params, const Twine &policy, Location loc) {
   int64_t whole = countGathered(params, SmallVector<StringRef>(params.size()));
   int64_t layered = countGathered(params, findLayers(params));

@@ -9,10 +9,10 @@
 //                                                fsdp.unit @h.1   h.1.w
 //
 //  1. Collect the parameters of @loss and their first uses.
-//  2. Assign each parameter to a layer by the wrap policy (ChooseUnits.cpp). A table of the root
-//     whose lookups exchange rows becomes a separate layer (TableRows.cpp).
-//  3. Form one draft per (layer, frozen, ignored, element type). Sort drafts: the root first, then
-//     by first use, unused drafts last. Merge small drafts into earlier ones.
+//  2. Assign each parameter to a layer by the wrap policy (ChooseUnits.cpp). An embedding table of
+//     the root becomes a separate layer if its lookups exchange rows (TableRows.cpp).
+//  3. Form one draft of a unit per (layer, frozen, ignored, element type). Sort drafts: the root
+//     first, then by first use, unused drafts last. Merge small drafts into earlier ones.
 //  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
 // O(parameters + uses + units log units). Only renames @loss; InsertUnshard.cpp changes its body.
@@ -48,9 +48,9 @@ struct Parameter {
   RankedTensorType type;
   InitAttr init;
   bool frozen;
-  int64_t firstUse; ///< index of the first op that uses the parameter; INT64_MAX if none
-  StringRef layer;  ///< empty for the root
-  std::optional<StringRef> unit; ///< unit that the IR gives
+  int64_t firstUse; ///< index of the first op that uses the parameter, INT64_MAX if unused
+  StringRef layer;  ///< name of the layer, empty for the root
+  std::optional<StringRef> unit; ///< name given by the attribute `fsdp.unit`
   bool ignored = false;          ///< whether ignore-params names it, so that every rank holds it
   int64_t rowSize = 0;           ///< elements per row if lookups exchange rows; else 0
 };
@@ -61,8 +61,8 @@ struct Draft {
   bool frozen, ignored;
   Type dtype;
   SmallVector<const Parameter *> params;
-  bool isTable = false; ///< whether lookups in this table exchange rows; resharded like the root
-  unsigned number = 0;  ///< position in the order of the arguments
+  bool isTable = false; ///< whether the unit is a table whose lookups exchange rows
+  unsigned number = 0;  ///< position among the units
   int64_t firstUse = std::numeric_limits<int64_t>::max();
   int64_t size = 0;
 
@@ -98,12 +98,12 @@ private:
                             const Draft &draft);
 
   SmallVector<Parameter> parameters;
-  PlacementChoice choice{}; ///< values of the options
+  PlacementChoice choice{}; ///< parsed placement options
 };
 
 } // namespace
 
-/// Warns if ignore-params names all parameters, and if param-storage finds no narrow parameters.
+/// Warns if ignore-params names all parameters, and if param-storage applies to no parameter.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -119,8 +119,8 @@ void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
            "than f32; param-dtype makes those of an f32 model so";
 }
 
-/// Returns the function to shard and names it @loss. Reports a module that is already sharded, or
-/// that has not exactly one public function.
+/// Returns the function to shard and names it @loss. Fails if the module is already sharded, or
+/// does not have exactly one public function.
 FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   ModuleOp module = getOperation();
   for (Operation &op : module.getOps())
@@ -153,8 +153,7 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   return loss;
 }
 
-/// Returns the index of the first op of the function's block that uses `value`, directly or in a
-/// region.
+/// Returns the index of the first op of the function's block that uses `value`, also in a region.
 static int64_t findFirstUse(Value value, Block &body,
                             const DenseMap<Operation *, int64_t> &numbers) {
   int64_t first = std::numeric_limits<int64_t>::max();
@@ -313,7 +312,7 @@ SmallVector<Draft> FormUnitsPass::formDrafts() {
 void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
   SmallVector<Draft> merged;
   for (Draft &draft : drafts) {
-    // Find the last unit of this kind.
+    // Find the last draft of this kind in `merged`.
     auto open = llvm::find_if(llvm::reverse(merged), [&](const Draft &d) {
       return !d.isKeptAsRoot() && d.frozen == draft.frozen && d.ignored == draft.ignored &&
              d.dtype == draft.dtype;
@@ -330,7 +329,7 @@ void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
 }
 
 /// Returns the name of a unit, such as `h.0` or `root.frozen`. Appends the element type
-/// (`h.0.bf16`) if a larger unit differs from it in the type alone.
+/// (`h.0.bf16`) if a larger unit has the same name and a different type.
 static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
   std::string name = draft.isRoot() ? "root" : draft.layer.str();
   if (draft.frozen)
@@ -353,8 +352,9 @@ static int64_t getByteWidth(Type element) {
   return getStorageBytes(RankedTensorType::get({1}, element));
 }
 
-/// Returns the type in which a unit is stored: f32 for narrow trained parameters if param-storage
-/// is 'master', else the type in which they are computed (Update then adds masters).
+/// Returns the type in which a unit is stored. It is f32 for narrow trained parameters if
+/// param-storage is 'master'. Otherwise it is the type of the computation, and the stage Update
+/// adds f32 masters to narrow trained parameters.
 Type FormUnitsPass::getStorageType(const Draft &draft) {
   bool narrow = isa<FloatType>(draft.dtype) && draft.dtype.getIntOrFloatBitWidth() < 32;
   return narrow && !draft.frozen && choice.storage == ParamStorage::Master
@@ -384,8 +384,8 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
                                     RankedTensorType::get(p->type.getShape(), storage), offset,
                                     !p->frozen, decays(p), p->init));
   }
-  // If the backward does not gather a unit again, the unit is hoisted: gathered once for all
-  // micro-batches. reshard-root decides this for the root.
+  // If the backward does not gather a unit again, the unit is hoisted: it is gathered once for all
+  // micro-batches. The option reshard-root decides this for the root.
   bool again = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Forward
                                     : choice.gathersAgain && row.reshard;
   bool hoisted = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Step ||
@@ -397,7 +397,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
       again && row.parameters > 0 && choice.within ? builder.getI64IntegerAttr(choice.within)
                                                    : IntegerAttr(),
       draft.isTable);
-  symbols.insert(unit); // insert() renames the unit if the name is taken
+  symbols.insert(unit); // insert() makes the name unique
   numUnits += 1;
   numParams += params.size();
   numPadding += layout.padding * getByteWidth(storage);

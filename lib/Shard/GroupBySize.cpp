@@ -14,10 +14,10 @@
 //                       |- 1  ...
 //
 //  visit(module):
-//  1. If the module has fewer elements than the minimum, leave its elements to its parent.
+//  1. If the parameters below the module have too few elements, leave them to its parent.
 //  2. Visit the children.
-//  3. If the elements that the children left are at least the minimum and the module is not a list,
-//     make them a unit. Otherwise leave them to the parent.
+//  3. If the parameters that the children left have at least the minimum of elements and the module
+//     is not a list, make them a unit. Otherwise leave them to the parent.
 //
 // O(total length of the names). Components after the 64th are ignored.
 //
@@ -39,8 +39,9 @@ public:
   SizeGrouping(ArrayRef<NamedParam> params, int64_t minimum)
       : params(params), minimum(minimum), units(params.size()) {}
 
-  /// Visits the module of the parameters `members`, whose names share the first `begin` bytes: the
-  /// name of the module and a separator. Returns the number of elements that became units.
+  /// Visits the module with the parameters `members`. Their names share the first `begin` bytes,
+  /// which are the name of the module and a separator. Returns the number of elements that became
+  /// units.
   int64_t visit(ArrayRef<unsigned> members, size_t begin, unsigned depth);
   SmallVector<StringRef> take() { return std::move(units); }
 

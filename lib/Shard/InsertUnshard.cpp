@@ -8,13 +8,15 @@
 //   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
 //
 //  1. Clone @loss to @reference.
-//  2. In both functions, insert an argument for every unit in order: one shard, or the whole buffer
-//     in the reference. Insert an unshard directly before the first op that uses a parameter of the
-//     unit, also in a region. Lookups in a table with `rows` become unshard_rows. With no_sync,
-//     lookups remain, because whole gradients are then summed before the reduction.
+//  2. In both functions, insert an argument for every unit in order: in @loss the shard of a rank,
+//     in @reference the whole flat buffer. Insert an unshard directly before the first op that uses
+//     a parameter of the unit, itself or in its regions. Lookups in the table of a unit with `rows`
+//     become unshard_rows. With no_sync, lookups are kept, because whole gradients are then summed
+//     before the reduction.
 //  3. Erase the parameter arguments and mark the programs.
 //
-// O(parameters + uses). Plan chooses when to gather; Differentiate adds gathers for the backward.
+// O(parameters + uses). The stage Differentiate adds gathers for the backward, and the stage Plan
+// chooses when to gather.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +80,7 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
 }
 
 /// Returns the first op of the function's block that uses one of `values`, directly or in a region.
-/// Returns null if there is none.
+/// Returns null if no op does.
 static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   Operation *first = nullptr;
   for (Value value : values)
@@ -90,8 +92,8 @@ static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   return first;
 }
 
-/// Makes each lookup in the table of a unit read `shard`, from which it fetches only the rows that
-/// it needs. The unit has the attribute `rows`.
+/// Replaces each lookup in the table of a unit with `rows` by an unshard_rows of `shard`, which
+/// fetches only the rows at the ids.
 static void unshardRows(UnitOp unit, Value table, Value shard) {
   for (Operation *user : llvm::make_early_inc_range(table.getUsers()))
     if (auto lookup = dyn_cast<GatherRowsOp>(user)) {
@@ -110,7 +112,7 @@ bool InsertUnshardPass::insertUnshard(func::FuncOp func, UnitOp unit, Value shar
   SmallVector<Type> types;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
     params.push_back(arguments.lookup(param.getName()));
-    // Take the type from the argument, because it may be narrower than the stored type.
+    // Take the type from the argument, because the unit's stored type may be wider.
     types.push_back(params.back().getType());
   }
   if (unit.getRows() && !noSync)
@@ -179,8 +181,8 @@ void InsertUnshardPass::runOnOperation() {
   if (!loss.getBody().hasOneBlock() || failed(checkArguments(loss)))
     return signalPassFailure();
 
-  // With Auto, replicated gradients are summed over micro-batches before the reduction. Sharded
-  // gradients are reduced in each micro-batch to save memory.
+  // With Auto, replicated gradients are summed over micro-batches and then reduced. Sharded
+  // gradients are reduced in each micro-batch, which needs less memory.
   bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
   noSync = gradAccum > 1 && (*when == GradSync::Last || (*when == GradSync::Auto && !pieces));
   auto reference = cast<func::FuncOp>(loss->clone());

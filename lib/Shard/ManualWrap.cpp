@@ -32,7 +32,7 @@ namespace {
 
 struct Entry {
   Location loc;
-  StringAttr unit; ///< name of the unit; if null, the matching prefix is the name
+  StringAttr unit; ///< name of the unit; null if the prefix that a pattern matches is the name
   SmallVector<PrefixPattern> patterns = {};
   bool used = false;
 };
@@ -116,8 +116,8 @@ LogicalResult WrapFile::read() {
   return success();
 }
 
-/// Reports entries without parameters. `owners` has the entry of each parameter, or null if the IR
-/// gives the unit of the parameter.
+/// Reports entries without parameters. `owners` has the entry of each parameter, or null for a
+/// parameter with `fsdp.unit`.
 LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const Entry *> owners) {
   auto names = llvm::map_to_vector(params, [](const NamedParam &param) { return param.name; });
   for (const Entry &entry : entries) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rewrites the ops of a function in order, as PrecisionPlan.cpp chose. ApplyPrecision.cpp has the
-// rules and an example. O(ops).
+// Rewrites the ops of a function in order, so that the values that PrecisionPlan.cpp chose become
+// narrow. ApplyPrecision.cpp describes the rules with an example. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,14 +42,14 @@ Value Narrower::convert(Value v, Type element) {
   return known = map.getResult(0);
 }
 
-/// Converts an operand from f32 to the narrow type (`toNarrow`), or a narrowed operand to f32.
+/// Converts an operand from f32 to the narrow type if `toNarrow`, else a narrowed operand to f32.
 void Narrower::convertOperand(OpOperand &operand, bool toNarrow) {
   Value v = operand.get();
   Type element = elementType(v), wanted = toNarrow ? Type(narrow) : Type(b.getF32Type());
   if (!isa<RankedTensorType>(v.getType()) || element == wanted)
     return;
   if (!(toNarrow ? element.isF32() : narrowed.contains(v)))
-    return; // the model uses this type
+    return; // the model already has this type
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(operand.getOwner());
   auto shape = cast<RankedTensorType>(v.getType()).getShape();
@@ -87,7 +87,7 @@ void Narrower::narrowArguments() {
                                  func.getResultTypes()));
 }
 
-/// Gives a product narrow operands and an f32 accumulator. Products of statistics or tables alone
+/// Gives a product narrow operands and an f32 accumulator. Products of statistics and tables only
 /// (angles of a rotary embedding), and products that keep-f32 names, get f32 operands.
 void Narrower::rewriteProduct(Operation *op) {
   auto structured = cast<linalg::LinalgOp>(op);
@@ -99,7 +99,7 @@ void Narrower::rewriteProduct(Operation *op) {
   roundResult(op->getResult(0));
 }
 
-/// Builds the nearest finite number of the narrow type's range. NaN and infinity do not change.
+/// Clamps a number to the finite range of the narrow type. NaN and infinity do not change.
 Value Narrower::clamp(Value v) {
   Location loc = v.getLoc();
   auto constant = [&](const llvm::APFloat &value) -> Value {
@@ -133,9 +133,8 @@ bool Narrower::isTable(Value v) {
   return true;
 }
 
-/// Extends narrow operands to f32 in a body. `clampsTables` is set if the result is narrow and a
-/// softmax reads it. Tables are then clamped to the finite range of the narrow type, so that a mask
-/// remains finite.
+/// Extends narrow operands to f32 in a body. If `clampsTables` (a softmax reads the narrow result),
+/// tables are clamped to the narrow type's finite range, so that a mask remains finite.
 void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
   Block &body = *op.getBlock();
   OpBuilder::InsertionGuard guard(b);
@@ -186,7 +185,7 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
   OpOperand &yielded = op.getBody()->getTerminator()->getOpOperand(index);
   auto extended = yielded.get().getDefiningOp<arith::ExtFOp>();
   if (extended && extended.getIn().getType() == narrow) {
-    // The body only moves the element, so yield it without a conversion.
+    // The body yields an input element, so yield it without a conversion.
     yielded.set(extended.getIn());
   } else {
     OpBuilder::InsertionGuard guard(b);
@@ -247,7 +246,7 @@ void Narrower::narrowCapture(AttentionOp op, unsigned index) {
 }
 
 /// Gives attention narrow queries, keys, values and captured activations. A captured table or
-/// statistic keeps its type. Scores and sums are f32 for any operands.
+/// statistic keeps its type. Scores and sums are always f32.
 void Narrower::rewriteAttention(AttentionOp op) {
   bool narrows = plan.flows(op.getO()) && !plan.isKept(op);
   for (OpOperand *operand : {&op.getQMutable(), &op.getKMutable(), &op.getVMutable()})
@@ -276,8 +275,8 @@ void Narrower::rewriteSoftmax(linalg::SoftmaxOp op) {
     setNarrow(op->getResult(0));
 }
 
-/// Gives the result the element type of `source`. If the plan requires the other type, converts the
-/// result after the op.
+/// Gives the result the element type of `source`. If the plan requires a different type, converts
+/// the result after the op.
 void Narrower::rewriteLike(Operation *op, OpOperand &source) {
   OpResult result = op->getResult(0);
   if (elementType(source.get()) == elementType(result))

@@ -46,7 +46,7 @@ private:
   FloatType narrow;
   OpBuilder b;
   DenseMap<std::pair<Value, Type>, Value> converted;
-  DenseSet<Value> narrowed; ///< values that this pass has narrowed
+  DenseSet<Value> narrowed; ///< values whose type this pass has changed from f32
 };
 
 } // namespace mlir::fsdp

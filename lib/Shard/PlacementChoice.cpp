@@ -35,8 +35,8 @@ PlacementAttr Strategy::getPlacement(MLIRContext *context) const {
   return PlacementAttr::get(context, first(parameters), first(gradients), first(state));
 }
 
-/// Parses reshard-after-forward: whether the backward gathers again, and the size of the groups
-/// that gather.
+/// Parses the option reshard-after-forward: whether the backward gathers parameters again, and the
+/// number of ranks that then gather among themselves.
 static LogicalResult readReshard(const PlacementTexts &texts, PlacementChoice &choice,
                                  Location loc) {
   FailureOr<Reshard> reshard = readOption<Reshard>(loc, "reshard-after-forward", texts.reshard);
@@ -69,8 +69,8 @@ static LogicalResult readReshard(const PlacementTexts &texts, PlacementChoice &c
          << texts.strategy << "'";
 }
 
-/// Warns of options that have no effect on this mesh. Does not warn for one rank, because no such
-/// option then has an effect.
+/// Warns of options that have no effect on this mesh. Does not warn on a mesh of one rank, on which
+/// none of these options has an effect.
 static void warnOfPlaces(const PlacementTexts &texts, const PlacementChoice &choice, Location loc) {
   const Strategy &row = *choice.strategy;
   if (choice.getShards() * choice.getReplicas() == 1)

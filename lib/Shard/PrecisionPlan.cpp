@@ -12,15 +12,15 @@
 //   %z = %n · %wte               output            f32
 //   %l = cross_entropy %z        loss              f32
 //
-//  1. Forward: a parameter or batch input flows. The result of a product, attention, lookup,
-//     softmax, map or view flows if an operand flows. Results of reductions, and scalars, do not
-//     flow.
+//  1. Forward: find the values that "flow". Parameters and batch inputs do. The result of a
+//     product, attention, lookup, softmax, map or view does if an operand does. Results of
+//     reductions, and scalars, do not.
 //  2. Backward: trace the loss through values that do not flow. The first flowing value on each
-//     path is an output. The maps before it, up to a product, are outputs too if they have no other
-//     reader.
+//     path is an output. The results of the maps before the output, up to a product, are outputs
+//     too if they have no other reader.
 //  3. A flowing value is narrow unless it is an output, a batch argument, or a parameter that
-//     --keep-f32 names. Products whose only reader is a sum, and maps with a number that the narrow
-//     type cannot represent, remain f32 too. O(ops)
+//     --keep-f32 names. The result of a product whose only reader is a sum remains f32 too, and so
+//     does that of a map with a number that the narrow type cannot represent. O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ static BlockArgument getConvertedArgument(Value v) {
 }
 
 /// Returns whether `op` is out + a·b over windows, as in a convolution. (Matrix products are
-/// linalg.contract by now; other sums of products have few results.)
+/// linalg.contract in this pass; other sums of products have few results.)
 static bool isWindowProduct(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
     return false;
@@ -89,13 +89,12 @@ llvm::APFloat fsdp::clampToRange(const llvm::APFloat &value, FloatType type) {
   return beyond ? largest : value;
 }
 
-/// Returns whether `v` is only selected, added or compared, but not multiplied, before the yield of
-/// `body`. Such a constant only stands for a very small or very large number, so that the constant
-/// may be clamped.
+/// Returns whether all uses of the constant `v` in `body` select, add or compare, and none
+/// multiplies. Such a constant stands for "very small" or "very large", and may be clamped.
 static bool isOnlyPlaced(Value v, Block *body) {
   return llvm::all_of(v.getUsers(), [&](Operation *user) {
     if (user->getBlock() != body || isa<linalg::YieldOp, arith::CmpFOp>(user))
-      return true; // other bodies may share a constant
+      return true; // other bodies may use the constant
     return isa<arith::SelectOp, arith::AddFOp, arith::MaximumFOp, arith::MinimumFOp,
                arith::MaxNumFOp, arith::MinNumFOp>(user) &&
            isOnlyPlaced(user->getResult(0), body);
@@ -103,8 +102,8 @@ static bool isOnlyPlaced(Value v, Block *body) {
 }
 
 /// Returns whether the formula of `yielded` has a constant that must not be clamped to the range of
-/// the narrow type. Clamping is allowed if it changes the number by less than 1 % (the lowest f32
-/// in bf16), or if the number is a mask.
+/// the narrow type. Clamping is allowed if it changes the constant by less than 1 % (the lowest f32
+/// in bf16), or if the constant is a mask.
 bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) const {
   DenseSet<Operation *> seen;
   SmallVector<Value> worklist{yielded};
@@ -129,7 +128,7 @@ bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) cons
 }
 
 /// Returns whether the only reader of the product `v` is a sum with a bias or a residual. The sum
-/// can read the f32 accumulators, and no gradient needs their value.
+/// can read the f32 accumulators of the product, and no gradient depends on its value.
 static bool isReadByOneSum(Value v) {
   if (!v.hasOneUse())
     return false;
@@ -182,7 +181,7 @@ void PrecisionPlan::collectFlow(Operation *op) {
   else if (auto generic = dyn_cast<linalg::GenericOp>(op);
            generic && generic.getNumReductionLoops() == 0)
     result = llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
-      // A narrower float is a parameter or is computed from one.
+      // A float narrower than f32 is a parameter or is computed from a parameter.
       Type type = getElementTypeOrSelf(operand.get());
       return generic.payloadUsesValueFromOperand(&operand) &&
              (flows(operand.get()) || (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32));
@@ -222,7 +221,7 @@ void PrecisionPlan::visitLoss(Value v) {
         visitLoss(operand);
 }
 
-/// Keeps an output in f32, and earlier values, up to a product, that have no other reader.
+/// Keeps an output in f32, and the values before it, up to a product, that have no other reader.
 void PrecisionPlan::keepWide(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !flows(v) || !wide.insert(v).second)
@@ -254,7 +253,7 @@ void PrecisionPlan::decide(Operation *op) {
   }
 }
 
-/// Returns the reason why `v` remains f32. `measured` holds the earlier f32 values that are
+/// Returns the reason why `v` remains f32. `measured` holds the f32 values before `v` that are
 /// computed from narrow values.
 StringRef PrecisionPlan::getReason(Value v, DenseSet<Value> &measured) const {
   if (kept.contains(v))

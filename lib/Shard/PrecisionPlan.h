@@ -28,8 +28,7 @@ bool isViewOfOperand(Operation *op);
 /// Returns the nearest number in the finite range of `type`. NaN and infinity do not change.
 llvm::APFloat clampToRange(const llvm::APFloat &value, FloatType type);
 
-/// Returns whether `op` moves the elements of one tensor and computes nothing: a transposition or a
-/// broadcast.
+/// Returns whether `op` only moves elements of one tensor: a transposition or a broadcast.
 bool isMove(linalg::GenericOp op);
 
 /// Values that --keep-f32 names: parameters, and all attention.
@@ -54,8 +53,8 @@ public:
   PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs, const KeptWide &keep = {});
 
   bool isNarrow(Value v) const { return narrowValues.contains(v); }
-  /// Returns whether `v` is a parameter, a batch input or an activation. Products of such values
-  /// are narrow.
+  /// Returns whether `v` is a parameter, a batch input or an activation. A product of such values
+  /// has a narrow result.
   bool flows(Value v) const { return flowing.contains(v); }
   /// Returns whether the product or attention `op` is named by --keep-f32.
   bool isKept(Operation *op) const;
@@ -63,7 +62,7 @@ public:
   struct WideValues {
     int64_t count = 0, elements = 0;
   };
-  /// Returns the tensors of `func` that remain f32, by reason, in the order of the first tensors.
+  /// Counts the tensors of `func` that remain f32, by reason, in the order of first tensors.
   llvm::MapVector<StringRef, WideValues> countWide(func::FuncOp func) const;
 
 private:
@@ -77,7 +76,7 @@ private:
   FloatType narrow;
   KeptWide keep;
   DenseSet<Value> flowing, wide, visited, narrowValues;
-  DenseSet<Value> kept, foreign, summed; ///< f32 by --keep-f32; by a number; as read by one sum
+  DenseSet<Value> kept, foreign, summed; ///< values that remain f32, by reason
   unsigned numOutputs = 0;
 };
 

@@ -5,18 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 // A step begins with a lookup in the embedding table, often the largest parameter. If the whole
-// table were gathered, the step would wait for the gather. The lookup needs only one row per token.
-// With V rows, n ranks and T ids per rank:
+// table were gathered, the step would begin with a gather that no compute hides. The lookup needs
+// only one row per token. With V rows, n ranks and T ids per rank:
 //
 //           forward                      backward
 //   whole   all-gather V rows            reduce-scatter V rows
 //   rows    reduce-scatter n · T rows    all-gather n · T rows
 //
-//  1. Count the ids of all lookups in the table: T.
+//  1. Count T, the ids of all lookups in the table.
 //  2. Exchange rows if n · T is at most V / 2 and the table is not small. An exchange cannot
-//     overlap with compute, unlike a gather for another reader (a tied output layer). It also adds
-//     the latency of two collectives.
-//  3. A shard must consist of whole rows, with little padding.
+//     overlap with compute and adds the latency of two collectives, whereas the gather for another
+//     reader of the table (a tied output layer) can overlap.
+//  3. Do not exchange rows if a shard of whole rows would need much padding.
 //
 // O(readers of the table).
 //

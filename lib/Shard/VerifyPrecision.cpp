@@ -9,7 +9,7 @@
 //   %y = contract %t, %b            : f32 x f32     error: %t has the precision of bf16
 //
 // Walks back from each f32 operand of a product or of attention, through views and transpositions.
-// If a map only extends a narrower tensor, reports an error. O(ops · depth of views).
+// Reports a map on the way that only extends a narrower tensor. O(ops · depth of views).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the map that extends a narrower tensor to `v` and does nothing else; null if there is
-/// none.
+/// Returns the map that computes `v` if the map only extends a narrower tensor; else null.
 static linalg::GenericOp findExtension(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     auto generic = dyn_cast<linalg::GenericOp>(def);

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Meshes: @mesh has the axes replicate and shard; @solo has one rank.
-//  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned.
-//     Parameters with decay come first. All parameters are trainable or all are frozen.
+//  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned. In
+//     a unit, parameters with weight decay come first, and all or none are frozen.
 //  3. Programs: the arguments of step and reference are the units' buffers, in order, then the
-//     batch. A buffer is read by at most one unshard of site 0, and by lookups of rows.
+//     batch. Only lookups of rows and at most one unshard of site 0 read a buffer.
 //
-// Reports all errors of a module. If the meshes are wrong, checks nothing else.
+// Reports all errors of a module, but checks nothing else if the meshes are wrong.
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,8 +140,7 @@ void VerifyShardedPass::checkProgram(StringRef program, StringRef meshName) {
     checkShardArgument(found, i);
 }
 
-/// Verifies that argument `index` is the buffer of unit `index`, or a batch argument after the
-/// units.
+/// Verifies that argument `index` is the buffer of unit `index`, or is a batch argument.
 void VerifyShardedPass::checkShardArgument(func::FuncOp func, unsigned index) {
   BlockArgument arg = func.getArgument(index);
   auto named = func.getArgAttrOfType<FlatSymbolRefAttr>(index, FSDPDialect::unitAttr);

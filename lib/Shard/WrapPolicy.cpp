@@ -12,12 +12,12 @@
 //
 //  1. A layer is the prefix of a name up to the first component that is a number and not the last
 //     component (as in `param.12`).
-//  2. If this assigns all parameters to one layer (a model wrapped in a list), use the next number.
+//  2. If step 1 assigns all parameters to one layer (a model wrapped in a list), repeat it with the
+//     next number in each name.
 //  3. If no name has such a component, use components that end in a number (`h_3`, `fc2`). At least
-//     two components must have the same stem, and each must have a matrix (`ln_1` and `ln_2` do
-//     not).
+//     two such components must have one stem and have matrices (`ln_1` and `ln_2` do not).
 //
-// O(total length of the names). Experts inside a layer belong to their layer.
+// O(total length of the names). The experts of a layer belong to that layer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ static bool endsInNumber(StringRef component) {
 }
 
 /// Returns the prefix of `name` up to the first component at or after `from` that `accept` accepts
-/// and that is not the last component; empty if there is none.
+/// and that is not the last component. Returns an empty string if no component is.
 static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {
     size_t end = componentEnd(name, begin);
@@ -60,7 +60,7 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
         params, [&](const NamedParam &param) { return prefixUpTo(param.name, from, isNumber); });
     bool anything = llvm::any_of(next, [](StringRef l) { return !l.empty(); });
     if (!anything)
-      return layers; // the layers found by the previous number
+      return layers; // layers found with the previous number
     layers = next;
     if (!llvm::all_equal(layers))
       return layers;

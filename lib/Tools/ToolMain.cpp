@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // If an LLVM stream is destroyed with an unchecked error, it ends the process with a message about
-// LLVM. The handler here replaces that message, and the process exits with 1. (A closed pipe ends
-// the process earlier, by SIGPIPE and without a message.)
+// LLVM. The handler in this file reports the failed write instead, with exit code 1. (A closed pipe
+// ends the process earlier, by SIGPIPE and without a message.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +74,7 @@ bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef 
   return false;
 }
 
-/// Returns the errno of opening `path` for writing, or 0. Removes the file if it creates it.
+/// Returns the errno of opening `path` for writing, or 0. Removes the file if opening created it.
 static int tryToOpen(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = descriptor >= 0;
@@ -102,7 +102,7 @@ std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::Stri
   if (exists && sys::fs::is_regular_file(status) && !input.empty() && input != "-" &&
       !sys::fs::equivalent(path, input, same) && same)
     return because("it is the input");
-  // Do not open other files: opening a pipe would wait for its reader.
+  // Open no other files, because opening a pipe would wait for a reader of the pipe.
   int error = exists && !sys::fs::is_regular_file(status)
                   ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
                   : tryToOpen(path.str());
@@ -113,10 +113,10 @@ std::unique_ptr<llvm::ToolOutputFile> fsdp::openOutput(llvm::StringRef path, std
   std::error_code error;
   if (path == "-")
     return std::make_unique<llvm::ToolOutputFile>(path, error, sys::fs::OF_None);
-  constexpr unsigned attempts = 500, pause = 20000; // of microseconds: 10 seconds
+  constexpr unsigned attempts = 500, pause = 20000; // in microseconds; 10 s in total
   int descriptor = -1;
   for (unsigned attempt = 0; descriptor < 0; ++attempt) {
-    // Without O_NONBLOCK, opening a pipe would wait for its reader without a limit.
+    // Without O_NONBLOCK, opening a pipe would wait for its reader forever.
     descriptor =
         ::open(path.str().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
     if (descriptor < 0 && (errno != ENXIO || attempt == attempts)) {

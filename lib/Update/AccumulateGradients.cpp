@@ -15,22 +15,22 @@
 //                       reduce(loss, g over shard), reduce(.. over replicate)
 //            reference  for r, for s, for a: ...
 //
-// 1. Sharded programs: average loss and gradients over the axis shard. For a unit with sharded
-//    optimizer state, the reduce_scatter does this. For whole state, the reduce_scatter only lays
-//    the gradient out, and an all_reduce follows. With no_sync, step 2 precedes step 1.
-// 2. Put the body in a nest of loops, one for each level with more than one iteration. The loops
-//    carry the sums of loss and gradients, which begin at +0. After a loop of n iterations, the
-//    sums are multiplied by 1/n.
+// 1. Sharded programs: average loss and gradients over the axis shard. The reduce_scatter averages
+//    the gradient of a unit with sharded optimizer state. If the state is whole, it only lays the
+//    gradient out, and an all_reduce averages. With no_sync, step 2 precedes step 1.
+// 2. Put the body in a nest of loops, one for each level (replicate, accumulate, shard) with more
+//    than one iteration. The loops carry the sums of loss and gradients, which begin at +0. After a
+//    loop of n iterations, its sums are multiplied by 1/n.
 //    - Gathers of hoisted units remain before the nest.
-//    - Gradients of looked-up rows are summed separately over the axis shard, since their own ops
-//      exchange them. After that level they are added to the gradient of the table.
-//    - Checks of lookups have no mean. A loop keeps their unsigned maximum.
+//    - Gradients of looked-up rows are summed separately over the axis shard, because separate ops
+//      exchange them. After that loop, they are added to the gradient of the table.
+//    - Instead of the mean of the checks of lookups, a loop computes their unsigned maximum.
 //    - The weight of a loss follows from the counts of all targets, which are computed before the
 //      loops (LossWeights.cpp).
 // 3. Sharded programs: average loss and gradients over the axis replicate. A gradient is in pieces
-//    if the optimizer state is, else whole.
+//    if the optimizer state is in pieces, else whole.
 //
-// At each level, both programs add the same numbers in the same order and round equally. O(ops).
+// At each level, step and reference add equal numbers in one order and round equally. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,16 +51,17 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A loop of the nest. The number of a micro-batch is the sum of index · `stride` over all levels.
+/// A loop of the nest. A micro-batch has the number Σ index · `stride` over all levels.
 struct Level {
   int64_t size, stride;
-  bool crossesRanks;     ///< whether the step has a collective at this level
-  bool addsRows = false; ///< whether rows are added to their gradients after this level
+  bool crossesRanks;     ///< whether the step sums over ranks at this level
+  bool addsRows = false; ///< whether gradients of rows are added after this level
 };
 
 } // namespace
 
-/// Returns the element type in which the reduction of `value` adds, or else the type of `value`.
+/// Returns the element type in which the reduction over ranks that computes `value` adds, or the
+/// element type of `value` if no reduction computes it.
 static Type getReduceType(Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return getElementTypeOrSelf(rows.getRows());
@@ -80,7 +81,6 @@ public:
         ret(cast<func::ReturnOp>(func.getBody().front().getTerminator())),
         types(ret.getOperandTypes()), reduceTypes(reduceTypes) {}
 
-  /// Moves the body into the loops; returns the means.
   SmallVector<Value> build();
 
 private:
@@ -91,11 +91,11 @@ private:
 
   func::FuncOp func;
   ArrayRef<Level> levels;
-  ArrayRef<unsigned> rowOwners; ///< results to which the gradients of rows are added
+  ArrayRef<unsigned> rowOwners; ///< indices of the results to which gradients of rows are added
   func::ReturnOp ret;
-  SmallVector<Type> types;    ///< types of the loss and the gradients
-  ArrayRef<Type> reduceTypes; ///< element types in which `types` cross ranks
-  Value numbers; ///< numbers of the first samples of micro-batches, for random numbers; or null
+  SmallVector<Type> types;    ///< types of loss and gradients
+  ArrayRef<Type> reduceTypes; ///< element types in which ranks add them
+  Value numbers; ///< number of the first sample of each micro-batch, or null without random numbers
   SmallVector<Operation *> body;
 };
 
@@ -114,7 +114,8 @@ private:
 
 } // namespace
 
-/// Adds the gradients of rows, the last of `values`, to the results that own them, and drops them.
+/// Adds the gradients of rows, which are the last `values`, to the results numbered `owners`;
+/// removes them from `values`.
 static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
                     ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
@@ -133,10 +134,10 @@ static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
   }
 }
 
-/// Returns true if a result is the check of a lookup: an integer, whose maximum is kept.
+/// Returns true if a result is the check of a lookup, which is an integer.
 static bool isLookup(Type type) { return isa<IntegerType>(getElementTypeOrSelf(type)); }
 
-/// Builds max(largest, value) of unsigned numbers; the result overwrites `largest`.
+/// Builds the unsigned max(largest, value), whose result overwrites `largest`.
 static Value createLargest(OpBuilder &builder, Location loc, Value largest, Value value) {
   auto body = [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
     return {arith::MaxUIOp::create(b, args[1], args[0])};
@@ -262,7 +263,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   auto [size, stride, crossesRanks, addsRows] = levels[level];
-  // If an inner loop adds the rows, this level has no separate results for them.
+  // If an inner loop adds the gradients of rows, this level has no separate results for them.
   bool within =
       llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
@@ -302,7 +303,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Returns true if the op is equal for all micro-batches, so that it remains before the loops.
+/// Returns true if the op has one result for all micro-batches and remains before the loops.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
   return unshard &&
@@ -327,8 +328,8 @@ SmallVector<Value> NestBuilder::build() {
   return buildLevel(builder, 0, Value());
 }
 
-/// Sets the types of gradients at the end of the backward. A gradient is a piece if each
-/// micro-batch reduces it over the axis shard to a piece; else it is whole.
+/// Sets the types of the gradients that the backward returns. A gradient is one piece of the flat
+/// buffer if each micro-batch reduces it over the axis shard, otherwise the whole flat buffer.
 void AccumulateGradientsPass::layOut(const Program &program) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(
       program.numLookups + program.rowOwners.size());
@@ -341,8 +342,8 @@ void AccumulateGradientsPass::layOut(const Program &program) {
   }
 }
 
-/// Replaces loss and gradients by their means over the ranks of the axis. A gradient is in pieces
-/// if the optimizer state is.
+/// Replaces loss and gradients by their means over the ranks of the axis. The mean of a gradient is
+/// in pieces if the optimizer state is in pieces.
 void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
   int64_t ranks = programs.mesh.getAxisSize(axis);
   if (ranks == 1)

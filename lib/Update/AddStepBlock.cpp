@@ -9,18 +9,17 @@
 //   sum of a shard           |     t      |     t      |     t      |
 //   sum of the unit                 ((t + t) + t)
 //
-// 1. For each gradient, sum the squares of each block, then the blocks of each shard. A sharded
-//    gradient has one shard, and a whole gradient has all shards. Both need the same two
-//    reductions.
-// 2. Sum over the pieces of one shard, then over shards, in rank order. Each axis has one
-//    all_reduce of the sums of all units. The reference has chains of additions, or loops for many
+// 1. For each gradient, sum the squares of each block, then the sums of the blocks of each shard. A
+//    rank has one shard of a sharded gradient, and all shards of a whole gradient.
+// 2. Sum over the pieces of each shard, then over shards, in rank order. The step has one
+//    all_reduce per axis for all units. The reference has chains of additions, or loops for many
 //    terms.
 // 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
 //    factor, the flag for finite results, and the next loss scale.
-// 4. If the backward starts from a loss scale, first read the scale from the block.
-// 5. If lookups are checked, reduce the number of ranks with a lookup out of range together with
-//    the sums of squares. If this number is not 0, nothing is updated. Each rank writes its bad
-//    index into its block.
+// 4. If the loss is scaled, the backward first reads the scale from the step block.
+// 5. If lookups are checked, one reduction adds the number of ranks with a lookup out of range and
+//    the sums of squares. If this number is not 0, nothing is updated. A rank with such a lookup
+//    writes the index into its step block.
 //
 // The program eval only stores its loss and its checks. ApplyOptimizer.cpp clips. O(units) ops.
 //
@@ -42,7 +41,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The loss scale and the number of steps since it changed, as scalars; null without a scale.
+/// The loss scale and the number of steps since the last change of the scale, as scalars; null if
+/// the loss is not scaled.
 struct Scaling {
   Value scale, growth;
 };
@@ -77,8 +77,8 @@ private:
 
 } // namespace
 
-/// Builds the sum of squares of a gradient over its pieces: first over the pieces of a shard, then
-/// over shards. A sharded gradient has one piece.
+/// Builds the sum of squares of a gradient: first over the pieces of a shard, then over shards. A
+/// rank has one piece of a sharded gradient.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
   Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
@@ -89,8 +89,8 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
   return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
 }
 
-/// Adds over the axis, in one reduction, the number of ranks with a failed lookup, and the sums of
-/// units whose gradient is in pieces over the axis.
+/// Builds one reduction over the ranks of the axis, which adds the number of ranks with a failed
+/// lookup, and the sums of squares of units whose gradient is in pieces over the axis.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -211,7 +211,7 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
 }
 
 /// Returns 1 if loss and norm are finite and no rank had a lookup out of range, else 0.
-/// `failedRanks` is the number of such ranks, or null without lookups.
+/// `failedRanks` is the number of ranks with such a lookup, or null if no lookup is checked.
 static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
                        Type type) {
   auto isFinite = [&](Value value) -> Value {
@@ -246,7 +246,7 @@ Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value
   return clip;
 }
 
-/// Builds the block after a step. Each element overwrites its old value.
+/// Builds the step block after a step, which overwrites the old step block.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                     ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
                                     const LookupResult &lookups) {
@@ -307,7 +307,7 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
       .front();
 }
 
-/// Builds the block after an evaluation.
+/// Builds the step block after an evaluation.
 Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Value block,
                                   Value loss, LookupResult lookups) {
   SmallVector<Value> ins{loss};
@@ -441,8 +441,8 @@ LogicalResult AddStepBlockPass::readOptions() {
   return success();
 }
 
-/// Sets `gradFactor`. Gradients are already means. For another divisor, they are multiplied by a
-/// constant when they are measured and applied.
+/// Sets `gradFactor`. Gradients are already means. For another divisor, gradients are multiplied by
+/// a constant when their norm is computed and when they are applied.
 LogicalResult AddStepBlockPass::readDivisor() {
   const BatchLevels &levels = programs.levels;
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;

@@ -9,16 +9,16 @@
 //                     <- weight decay ->|<- none ->
 //
 // 1. Add the state of each trainable unit as arguments after its parameters.
-// 2. Build the factors of the update rule (Optimizers.cpp), in f64, once per step and compute type.
-// 3. In each unit, apply the rule to each element. Weight decay is selected by comparing the global
-//    index, shard index · shard_size + i, with the borders between decay and none.
+// 2. Build the factors of the update rule (Optimizers.cpp) in f64, once for each compute type.
+// 3. In each unit, apply the rule to each element. Whether weight decay applies follows from the
+//    global index, shard index · shard_size + i for element i of a shard.
 // 4. If the step is not finite, every new value equals the old value.
-// 5. State in bf16 is computed in f32, then rounded to one of the two nearest bf16 numbers, with
-//    probabilities that keep the mean. Rounding to nearest would lose every change that is small
-//    compared with the moment. The random bits come from Philox: the key is the seed, and the
-//    counter is (index, index / 2^32, step, 2^31 + number of the unit). The first state uses the
-//    low half of the first word, and the second state the high half. The number of the unit is an
-//    operand, so that equal units share a kernel.
+// 5. State in bf16 is computed in f32, then rounded stochastically: to one of the two nearest bf16
+//    numbers, with probabilities such that the mean equals the f32 number. Rounding to nearest
+//    would lose every change that is small compared with the state. The random bits come from
+//    Philox: the key is the seed, and the counter is (index, index / 2^32, step, 2^31 + number of
+//    the unit). The first state uses the low half of the first word, and the second state the high
+//    half. The number of the unit is an operand, so that equal units share a kernel.
 //
 // O(units) ops.
 //
@@ -70,11 +70,11 @@ private:
   OpBuilder builder;
   Location loc;
   Value block;
-  Value clip, finite;                         ///< slots of the step block
-  Value seed, stepNumber;                     ///< slots of the rank block
-  Value sites;                                ///< sites of random numbers, one per unit
-  Value shardIndex, replicaIndex;             ///< indices of this rank; null without a mesh
-  DenseMap<Type, SmallVector<Value>> factors; ///< factors of the rule, by compute type
+  Value clip, finite;             ///< slots of the step block
+  Value seed, stepNumber;         ///< slots of the rank block
+  Value sites;                    ///< sites of random numbers, one per unit
+  Value shardIndex, replicaIndex; ///< indices of this rank on the axes; null without a mesh
+  DenseMap<Type, SmallVector<Value>> factors; ///< factors of the update rule, by compute type
 };
 
 struct ApplyOptimizerPass : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizerPass> {
@@ -90,8 +90,8 @@ private:
   Type getStateType(UnitOp unit, StringRef name);
 
   MeshOp mesh;
-  bool narrow = false;                        ///< whether state is bf16
-  std::shared_ptr<const Optimizer> optimizer; // shared, because MLIR copies passes
+  bool narrow = false;                        ///< whether optimizer state is bf16
+  std::shared_ptr<const Optimizer> optimizer; // shared, because MLIR copies pass objects
 };
 
 } // namespace
@@ -144,7 +144,7 @@ ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
 }
 
 /// Returns the ranges of the unit's flat buffer with and without decay, at least one. Adjacent
-/// parameters that agree on decay share a range. Padding belongs to the range before it.
+/// parameters with equal decay share a range. Padding belongs to the range before it.
 static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   SmallVector<DecaySpan> spans;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
@@ -155,7 +155,7 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
       spans.push_back({end, param.getDecay()});
     spans.back().end = end;
   }
-  // The parameters have no elements, so the buffer is padding alone.
+  // The parameters have no elements, so that the buffer consists of padding.
   if (spans.empty())
     spans.push_back({0, false});
   return spans;
@@ -178,7 +178,7 @@ Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, Valu
 /// Builds the site of the random numbers of a unit's state. Such sites differ from those of
 /// fsdp.random, which are below 2^31.
 Value UpdateBuilder::getSite(UnitOp unit) {
-  // Each site has its own cache line, so that views are aligned.
+  // Pad each site to a cache line, so that views are aligned.
   constexpr int64_t firstSite = int64_t(1) << 31, perLine = 8;
   auto units = llvm::to_vector(unit->getParentOfType<ModuleOp>().getOps<UnitOp>());
   if (!sites) {
@@ -302,7 +302,7 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRan
   return createElementwise(builder, grad.getLoc(), ins, old, body);
 }
 
-/// Adds the state of each trainable unit after its parameters. Marks the arguments of both.
+/// Adds the state of each trainable unit after its parameters; marks the arguments of both.
 LogicalResult ApplyOptimizerPass::addState(Program &program) {
   func::FuncOp func = program.func;
   Builder b(&getContext());
@@ -344,8 +344,7 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
-/// Returns the type of a state. Masters have the compute type of the rule; other state may be
-/// narrower.
+/// Returns the type of a state: the compute type of the rule for masters, or a narrower one.
 Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
   if (narrow && name != "master")
     return BFloat16Type::get(&getContext());

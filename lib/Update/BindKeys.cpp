@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Replaces the arguments that key random numbers with values of the rank block, which the run
-// provides.
+// Replaces the arguments that key random numbers with values of the rank block from the run.
 //
 //   func @step(.., %rank,                     func @step(.., %rank, ..)
 //              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]
@@ -13,8 +12,8 @@
 //              %first {.. "sample"})
 //
 // 1. seed, step: views of the rank block.
-// 2. sample: the number of the rank's first sample in the global batch. It is 0 in the reference,
-//    whose batch is the global batch. (AccumulateGradients.cpp counts micro-batches.)
+// 2. sample: the number of the rank's first sample in the global batch, which is 0 in the
+//    reference. (AccumulateGradients.cpp counts micro-batches.)
 // 3. Erase the arguments. O(arguments).
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +35,7 @@ using namespace mlir::fsdp;
 /// Returns the number of samples of a run of the program, over all its micro-batches.
 static int64_t countAllSamples(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
-  // The count is the leading dimension, if there are micro-batches.
+  // If there are micro-batches, the leading dimension is their number.
   int64_t samples = countSamples(func);
   if (!microBatches || microBatches.getInt() <= 1)
     return samples;

@@ -13,8 +13,7 @@
 namespace mlir {
 namespace fsdp {
 
-/// Builds the results of one element. The arguments are the elements of the inputs, then of the
-/// outputs.
+/// Builds the results for one element from the elements of the inputs, then of the outputs.
 using ElementFn = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
 
 /// Builds a linalg.generic over `outs`, which have equal shapes. Inputs have this shape, or rank 0

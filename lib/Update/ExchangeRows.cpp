@@ -16,13 +16,14 @@
 //                   table        0, plus rows of all, in order   [R + 1, D]
 //                   shard        · 1/n, without the last row
 //
-// 1. `first`, the number of the rank's first row, is the rank's piece of the list 0, R, 2R, ...
-// 2. A row of another rank is picked as 0, and its gradient is added into row R, which is dropped.
+// 1. Build `first`, the number of the rank's first row, as its element of the list 0, R, 2R, ...
+// 2. Build 0 in place of a row of another rank, and add the gradient of such a row to an additional
+//    row R, which is dropped.
 // 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
 //
-// At most one of the n numbers in the sum is not 0, so the sum is exact in any type. The sum turns
-// -0 into 0, as the reference does. The number of exchanged rows is static, because one rank may
-// own all ids. O(lookups) ops.
+// In the sum over ranks, at most one of the n numbers is not 0, so that the sum is exact in any
+// type. The sum turns -0 into 0, as the reference does. Every rank exchanges a row for every id,
+// because one rank may own the rows of all ids. O(lookups) ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,6 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// Lowers the lookups of one program.
 class RowExchange {
 public:
   RowExchange(OpBuilder &builder, Operation *op, UnitOp unit, MeshOp mesh)
@@ -72,7 +72,7 @@ private:
   UnitOp unit;
   MeshOp mesh;
   int64_t ranks, columns;
-  int64_t rows, allRows; ///< rows of a rank, and of all ranks, padding included
+  int64_t rows, allRows; ///< rows of a rank and of all ranks, including padding
 };
 
 struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
@@ -98,7 +98,6 @@ Value RowExchange::gather(Value value) {
   return mark(AllGatherOp::create(b, loc, all, flat, meshName(), axes()));
 }
 
-/// Builds the number of the rank's first row.
 Value RowExchange::createFirst() {
   auto each = RankedTensorType::get({ranks}, b.getI64Type()),
        own = RankedTensorType::get({1}, b.getI64Type());
@@ -121,7 +120,7 @@ Value RowExchange::createLocalIds(Value ids) {
                    : Value(arith::ExtSIOp::create(b, b.getI64Type(), args[0]));
     Value local = arith::SubIOp::create(b, id, args[1]),
           count = arith::ConstantIntOp::create(b, rows, 64);
-    // Read as unsigned, negative numbers are large.
+    // The comparison is unsigned, so that negative numbers are large.
     Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, local, count);
     return {arith::SelectOp::create(b, own, local, count)};
   };

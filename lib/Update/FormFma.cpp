@@ -12,15 +12,13 @@
 //                                  subf %p, %z   ->   %r = math.fma %x, %y, -%z
 //
 // 1. In each body of a linalg.generic, visit the sums from first to last.
-// 2. A product moves into the sum if the sum is its only reader, in the same block. If both terms
-//    are such products, the left product moves, and the right product remains rounded: the result
-//    of a b + c d is fma(a, b, c d).
-// 3. If the product is subtracted, its constant factor changes sign. Without a constant factor, the
-//    left factor changes sign.
+// 2. Fuse a product into the sum if the sum is the only reader of the product and in the same
+//    block. If both terms are such products, fuse the left product; the right product is rounded
+//    before it is added: the result of a b + c d is fma(a, b, c d).
+// 3. If the product is subtracted, negate its constant factor, or else its left factor.
 //
-// Only f32 and f64 are rewritten. 16-bit floats are computed in f32 and rounded after every
-// operation, so a product is rounded before it is added. Codegen forms the fma in the body of
-// linalg.contract.
+// Only f32 and f64 are rewritten. Ops on 16-bit floats round every result, so that a product is
+// rounded before it is added. The stage Codegen forms the fma in the body of linalg.contract.
 //
 // O(ops). Does not distribute or reorder sums.
 //
@@ -40,7 +38,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the product that defines `term` if it may move into `sum`, else null.
+/// Returns the product that defines `term` if it may be fused into `sum`, else null.
 static arith::MulFOp getProduct(Operation *sum, Value term) {
   auto product = term.getDefiningOp<arith::MulFOp>();
   return product && product->hasOneUse() && product->getBlock() == sum->getBlock()

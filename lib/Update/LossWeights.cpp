@@ -13,8 +13,8 @@
 //    begin of the program, and add the counts of the other ranks.
 //
 // The mean of the weights is 1, so that the means of losses and gradients over all levels equal
-// those of one merged batch. If no target counts, weights are 0. Counts are f64, so their sums are
-// exact in any order, and all programs agree. O(ops that compute the targets).
+// those of one merged batch. If all targets are ignored, weights are 0. Counts are f64, so that
+// their sums are exact and all programs compute equal sums. O(ops that compute the targets).
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ static Value createCount(OpBuilder &builder, CrossEntropyOp loss, int64_t ignore
   return count.getResult(0);
 }
 
-/// Builds count · terms / total, or 0 if no target counts.
+/// Builds count · terms / total, or 0 if all targets are ignored.
 static Value createWeight(OpBuilder &builder, Location loc, Value count, Value total, int64_t terms,
                           Type type) {
   Value ins[] = {count, total};
@@ -56,7 +56,7 @@ static Value createWeight(OpBuilder &builder, Location loc, Value count, Value t
     Type wide = args[0].getType();
     Value zero = createConstant(b, wide, 0.0), one = createConstant(b, wide, 1.0);
     Value any = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, args[1], zero);
-    // If no target counts, divide by 1; the weight is then 0.
+    // If all targets are ignored, divide by 1, which yields the weight 0.
     Value divisor = arith::SelectOp::create(b, any, args[1], one);
     Value scaled = arith::MulFOp::create(b, args[0], createConstant(b, wide, terms));
     Value weight = arith::DivFOp::create(b, scaled, divisor);
@@ -124,7 +124,7 @@ static Value cloneCount(OpBuilder &builder, const LossWeight &weight, Value numb
   IRMapping map;
   for (Operation *op : weight.ops) {
     for (OpOperand &operand : op->getOpOperands()) {
-      // Replace the slice of a batch argument that the loop reads.
+      // Replace the slice of a batch argument, which has the loop's index, by a slice at `number`.
       auto slice = operand.get().getDefiningOp<tensor::ExtractSliceOp>();
       if (!number || !slice || !isa<BlockArgument>(slice.getSource()) ||
           map.contains(slice.getResult()))

@@ -14,8 +14,8 @@ namespace fsdp {
 
 /// The weight of a program's loss, while it is rewritten from an argument to a computed value.
 struct LossWeight {
-  BlockArgument total;          ///< placeholder of the sum of all counts, or null without a weight
-  Value count;                  ///< count of targets in the current micro-batch
+  BlockArgument total;          ///< placeholder for the sum of all counts; null if unweighted
+  Value count;                  ///< number of counted targets in the current micro-batch
   SmallVector<Operation *> ops; ///< the ops that compute `count` from the batch, in order
 
   explicit operator bool() const { return static_cast<bool>(total); }
@@ -26,8 +26,8 @@ struct LossWeight {
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
 /// Counts the targets of all micro-batches of all ranks at the begin of the program, and erases the
-/// argument. If `microBatches` is not 1, batch arguments must already have a leading dimension of
-/// that size.
+/// argument. If `microBatches` is not 1, it must be the size of the batch arguments' first
+/// dimension.
 LogicalResult createTotalCount(const Program &program, LossWeight weight, int64_t microBatches,
                                MeshOp mesh);
 

@@ -13,7 +13,7 @@
 //           b  = momentum·b + g'
 //           p  = p - lr·b
 //
-// β^t is computed as exp(t · ln β) in f64, so that only the step count must be stored.
+// β^t is computed as exp(t · ln β) in f64, so that the state contains t instead of powers of β.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// Short names for the ops of the rules.
+/// Short names for the ops of the update rules.
 struct Arithmetic {
   ImplicitLocOpBuilder &b;
   Type type;

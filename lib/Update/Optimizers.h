@@ -14,7 +14,7 @@
 namespace mlir {
 namespace fsdp {
 
-/// Selects the value of an element with weight decay or without.
+/// Builds the selection of `with` for an element with weight decay, else of `without`.
 using DecayFn = function_ref<Value(Value with, Value without)>;
 
 /// An update rule, written once for one element.
@@ -28,8 +28,8 @@ public:
   /// Returns true if `buildElement` treats elements with weight decay differently.
   virtual bool hasDecay() const = 0;
 
-  /// Count and build the f64 factors that `buildElement` needs. They are computed once per step,
-  /// from the learning rate and the number of the step (from 1).
+  /// Count and build the f64 factors that `buildElement` needs, which depend only on the learning
+  /// rate and the number of the step (from 1).
   virtual unsigned getNumFactors() const = 0;
   virtual SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const = 0;
 

@@ -81,8 +81,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds the results that hold gradients of looked-up rows. For each, finds the gradient to which
-/// it will be added, which must have the same type.
+/// Finds the results that hold gradients of looked-up rows. For each of these results, finds the
+/// gradient to which it will be added; both must have the same type.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
@@ -135,7 +135,7 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
   return program;
 }
 
-/// Reads the sizes of the levels and checks the attribute of each program against them.
+/// Reads the number of terms at each level of the mean, and checks each program's attribute.
 static LogicalResult readLevels(Programs &programs) {
   auto countOf = [](func::FuncOp func) -> int64_t {
     auto attr = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);

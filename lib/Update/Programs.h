@@ -27,10 +27,10 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// The last results hold gradients of looked-up rows. `rowOwners` holds, for each of them, the
-  /// index of the result to which it is added after the mean over the axis shard.
+  /// The last results of the program hold gradients of looked-up rows. For each of these,
+  /// `rowOwners` holds the index of the result to which it is added after the mean over shards.
   SmallVector<unsigned> rowOwners;
-  /// Number of results with `fsdp.lookup`. They follow the gradients (in eval, the loss) and
+  /// Number of results with `fsdp.lookup`, which follow the gradients (in eval, the loss) and
   /// precede the gradients of rows.
   unsigned numLookups = 0;
 
@@ -46,16 +46,16 @@ struct Program {
   }
 };
 
-/// Number of terms of the mean over a global batch, by level.
+/// Number of terms of the mean over a global batch at each level: replicas, micro-batches, shards.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
-  /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). Micro-batches
-  /// are then the innermost level, instead of the ranks of the axis shard.
+  /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). If so,
+  /// micro-batches are the innermost level; else the ranks of the axis shard are.
   bool sumFirst = false;
 };
 
-/// Form of the gradient of a unit. Adjoint: result of Differentiate, in pieces like the parameters.
-/// Reduced: after all reductions, in pieces like the optimizer state.
+/// Form of the gradient of a unit: Adjoint after the stage Differentiate (in pieces like the
+/// parameters), Reduced after all reductions (in pieces like the optimizer state).
 enum class GradientForm { Adjoint, Reduced };
 
 /// The programs of a module and the mesh that the step runs on.

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sums have the same order on every mesh: over blocks of a shard, shards of a unit, units of a step
-// (AddStepBlock.cpp has a picture).
+// On every mesh, sums have the same order: over the blocks of a shard, over the shards of a unit,
+// then over the units (AddStepBlock.cpp has a picture).
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,7 +101,7 @@ Value fsdp::createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scala
       .front();
 }
 
-/// Builds at + i · stride.
+/// Builds the index at + i · stride.
 static OpFoldResult addIndices(OpBuilder &builder, Location loc, OpFoldResult at, OpFoldResult i,
                                int64_t stride) {
   std::optional<int64_t> fixedAt = getConstantIntValue(at), fixedI = getConstantIntValue(i);
@@ -140,7 +140,7 @@ Value fsdp::createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<i
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
-  Value zero = createZeros(builder, loc, type); // +0 + x is exactly x for squares
+  Value zero = createZeros(builder, loc, type); // for a square x, +0 + x is exactly x
   auto loop =
       scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// Returns the type that squares of gradients are summed in: f64 if there is a gradient of f64.
+/// Returns the type in which squares of gradients are summed: f64 if a gradient is f64, else f32.
 Type getSquaresType(const Program &program);
 
 /// Returns the sum of squares of each shard of a gradient, as a vector of `type`.
@@ -21,9 +21,9 @@ Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardS
 /// Returns scalars as the elements of one tensor.
 Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars);
 
-/// Returns the sum, in order, of `counts.front()` terms. Each term is an element, or such a sum
-/// over `counts.drop_front()`. Begins at element `at`. Builds a chain of additions, or a loop for
-/// more than 64 terms.
+/// Returns the sum, in order, of `counts.front()` terms, where each term is an element or,
+/// recursively, a sum with `counts.drop_front()`. The first element is `at`. Builds a chain of
+/// additions, or a loop for more than 64 terms.
 Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
                 OpFoldResult at);
 

@@ -13,13 +13,13 @@
 
 namespace mlir::fsdp {
 
-/// Combined result of the checks of a program's lookups, as scalars; null if there are none.
+/// Combined result of the checks of a program's lookups, as scalars; null without such checks.
 struct LookupResult {
-  Value failed;              ///< 1 if a lookup is out of range; later the sum over the ranks
-  SmallVector<Value> report; ///< number of the lookup and its index in three parts, in f32
+  Value failed;              ///< 1 if a lookup is out of range, else 0; later the sum over ranks
+  SmallVector<Value> report; ///< number of the lookup, and three parts of the index, as f32
 };
 
-/// Selects the value of an element of the step block by its slot.
+/// Builds the new value of element `slot` of the step block, by one selection for each set().
 struct SlotSelector {
   ImplicitLocOpBuilder &b;
   Value slot, value;
@@ -27,8 +27,8 @@ struct SlotSelector {
   void set(StepSlot which, Value newValue);
 };
 
-/// Combines the checks of a program: the first lookup that is out of range, and its index in parts
-/// that f32 holds exactly.
+/// Builds the combined result for the first lookup of a program that is out of range. The index is
+/// divided into parts that f32 holds exactly.
 LookupResult combineLookups(OpBuilder &builder, const Program &program);
 
 /// Writes the results of the checks into their slots. `args` holds the report, then the number of

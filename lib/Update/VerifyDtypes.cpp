@@ -12,7 +12,7 @@
 //   optimizer   state except masters and parameters      the state dtype
 //
 // Parameters narrower than f32 without masters get a warning. Types of the model are the user's
-// choice and are not checked, with two exceptions: a narrow loss gets a warning, and the sums that
+// choice and are not checked, except that a narrow loss gets a warning and that the sums that
 // compute gradients of parameters are checked. O(ops).
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Largest number of ops that are reported.
+/// Largest number of ops for which errors or warnings are reported.
 static constexpr int64_t maxErrors = 8;
 
 namespace {
@@ -87,8 +87,7 @@ void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twi
       diag.attachNote(def.getLoc()) << "for unit '" << def.getSymName() << "'";
 }
 
-/// Checks that optimizer state has at least the requested type; parameters without masters get a
-/// warning.
+/// Checks that optimizer state has at least the requested type. Warns of missing masters.
 void DtypeChecker::checkState() {
   llvm::SmallDenseSet<Attribute> mastered;
   for (bool masters : {true, false})
@@ -128,14 +127,14 @@ void DtypeChecker::checkState() {
 /// Checks the ops of a body, except conversions.
 void DtypeChecker::checkBody(linalg::LinalgOp op, StepPart part) {
   std::string what = (stringifyStepPart(part) + " arithmetic").str();
-  bool warns = part == StepPart::loss; // the model computes the loss
+  bool warns = part == StepPart::loss; // the type of the loss is the model's choice
   for (Operation &inner : op.getBlock()->without_terminator()) {
     if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(inner.getDialect()) ||
         inner.getNumResults() != 1 || isa<arith::ExtFOp, arith::ConstantOp>(inner))
       continue;
     auto type = inner.getResult(0).getType();
     if (isa<arith::TruncFOp>(inner)) {
-      // New parameters are roundings of their masters; gradients are rounded to cross ranks.
+      // New parameters are rounded from their masters; gradients are rounded for collectives.
       if (part == StepPart::gradient)
         require(op, type, asked, "gradient rounded");
       else if (part != StepPart::optimizer)
@@ -191,7 +190,7 @@ void DtypeChecker::checkOp(Operation *op) {
   bool roundsForReduction =
       op->getNumResults() != 0 && llvm::all_of(op->getUsers(), llvm::IsaPred<ReduceScatterOp>);
   if (part == StepPart::model || (part == StepPart::gradient && roundsForReduction))
-    return; // the operand of a reduction is checked at the reduction
+    return; // a reduction's operand is checked with the reduction
   if (auto entropy = dyn_cast<CrossEntropyOp>(op))
     return require(op, elementType(entropy.getLoss()), f32, "loss", /*warns=*/true);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))

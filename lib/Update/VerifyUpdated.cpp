@@ -5,12 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Arguments, in order: for each unit the parameter and its state; the step block; the rank
-//    block; the batch. The roles are equal in every program.
+//    block; the batch. All programs have arguments with equal roles (attributes that name the unit,
+//    state or block).
 // 2. Results: each result updates an argument of its type, and no two results update the same
 //    argument. Step and reference update all state of trained units; all programs update the step
 //    block.
 //
-// All errors are reported.
+// The pass reports all errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +48,7 @@ private:
 };
 } // namespace
 
-/// Returns the role of an argument as an attribute; null if it has none or several.
+/// Returns the attribute that is the role of an argument, or null if it has none or several roles.
 static Attribute getRole(func::FuncOp func, unsigned index) {
   MLIRContext *context = func.getContext();
   auto unit = func.getArgAttr(index, FSDPDialect::unitAttr);
@@ -63,7 +64,7 @@ static Attribute getRole(func::FuncOp func, unsigned index) {
   return roles.size() == 1 ? roles.front() : Attribute();
 }
 
-/// Returns the roles of all arguments. Reports those without a role or of a wrong type.
+/// Returns the roles of all arguments. Reports arguments without a role or with a wrong type.
 SmallVector<Attribute> VerifyUpdatedPass::checkArguments(func::FuncOp func) {
   Builder b(&getContext());
   Type block = RankedTensorType::get({kStepBlockSize}, b.getF32Type());

@@ -13,8 +13,8 @@
         run.save("run1")
         module.load_state_dict(run.state_dict())
 
-The package itself needs only NumPy. When called, ``export_torch`` imports torch and
-iree-base-compiler, and ``export_jax`` imports jax.
+Importing this package imports only NumPy. A call of ``export_torch`` imports torch and
+iree-base-compiler, and a call of ``export_jax`` imports jax.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def export_torch(module: Any, example_batch: Any, loss: Any = None, **options: A
 
 
 def export_jax(loss: Any, params: Any, *example_batch: Any, **options: Any) -> Model:
-    """Exports a loss of JAX; see ``fsdp_mlir.jax_export.export_jax``."""
+    """Exports a JAX function that computes a loss; see ``fsdp_mlir.jax_export.export_jax``."""
     from .jax_export import export_jax as export
 
     return export(loss, params, *example_batch, **options)

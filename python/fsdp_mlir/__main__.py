@@ -47,7 +47,7 @@ def _load(spec: str):
 
 
 def _from_hugging_face(path: str, batch: int, sequence: int, attention: str, weights: str):
-    """Returns (module, example_batch) of a model of transformers for causal language modelling."""
+    """Returns (module, example_batch) for a causal language model of the package transformers."""
     import torch
     import transformers
 
@@ -73,7 +73,7 @@ def _from_hugging_face(path: str, batch: int, sequence: int, attention: str, wei
 
 
 def causal_loss(model, tokens, targets):
-    """Returns the mean cross-entropy with shifted targets. Targets of -100 do not count."""
+    """Returns the mean cross-entropy of each position's target. Targets of -100 do not count."""
     import torch
 
     logits = model(input_ids=tokens).logits
@@ -103,9 +103,9 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code: 0 success, 2 bad usage or a model that cannot be exported.
+    """Runs a command. Returns 0 on success, 2 for bad usage or a model that cannot be exported.
 
-    The exit codes of ``ckpt`` are those of fsdp-ckpt.
+    For the command ``ckpt``, returns the exit code of fsdp-ckpt.
     """
     parser = argparse.ArgumentParser(prog="python -m fsdp_mlir", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Converts arrays of PyTorch, JAX and NumPy to NumPy arrays, if possible without a copy.
 
-NumPy has no bf16, so a bf16 array becomes a ``Bf16`` array, which holds the bits as uint16.
+NumPy has no bf16, so a bf16 array becomes a ``Bf16`` array, whose elements are the bits as uint16.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 
 class Bf16(np.ndarray):
-    """The bits of bfloat16 numbers, as uint16."""
+    """An array of bfloat16 numbers, each stored as its 16 bits in a uint16."""
 
 
 def as_bf16(bits: np.ndarray) -> Bf16:
-    """Returns a view of 16-bit integers as bfloat16 bits."""
+    """Returns an array of 16-bit integers as a Bf16 array with the same bits."""
     return np.ascontiguousarray(bits).view(np.uint16).view(Bf16)
 
 
@@ -27,23 +27,23 @@ def bf16_to_f32(bits: np.ndarray) -> np.ndarray:
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """Returns a bfloat16 array as f32, and any other array itself."""
+    """Returns a Bf16 array converted to f32, and any other array unchanged."""
     return bf16_to_f32(array) if isinstance(array, Bf16) else array
 
 
 def is_torch(value: Any) -> bool:
-    """Returns whether a value is a tensor of PyTorch. Does not import PyTorch."""
+    """Returns true if a value is a PyTorch tensor, without importing PyTorch."""
     return type(value).__module__.split(".")[0] == "torch" or hasattr(value, "__torch_function__")
 
 
 def to_numpy(value: Any) -> np.ndarray:
     """Returns an array's values as a C-contiguous NumPy array of the same element type.
 
-    Shares memory with the array if the array is contiguous and in host memory. Raises TypeError for
-    values that are not arrays.
+    The result shares the array's memory if the array is contiguous and in host memory. Raises
+    TypeError for values that are not arrays.
     """
     if isinstance(value, np.ndarray):
-        # JAX uses the bfloat16 type of ml_dtypes.
+        # Arrays of JAX have the type bfloat16 of the package ml_dtypes.
         if value.dtype.name == "bfloat16":
             return as_bf16(np.ascontiguousarray(value))
         return value if value.flags.c_contiguous else np.ascontiguousarray(value)

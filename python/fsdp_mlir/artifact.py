@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""An artifact: a .fsdp file. Opening it checks the whole file."""
+"""Artifacts, which are .fsdp files: their parameters, inputs and programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import native
 
 @dataclasses.dataclass(frozen=True)
 class StepInput:
-    """A batch input of the step. ``shape`` is the shape of one micro-batch of one rank."""
+    """A batch input of a program. ``shape`` is its shape for one micro-batch of one rank."""
 
     index: int
     name: str
@@ -39,7 +39,7 @@ class StepParameter:
 
 
 class Artifact:
-    """An open artifact. The runtime checks the whole file before it returns any content."""
+    """An open artifact. Opening it checks the whole file."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
@@ -63,30 +63,30 @@ class Artifact:
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of a rank's arena: all memory of a step."""
+        """Bytes of a rank's arena, which contains all memory that a step uses."""
         return self._info.arena_bytes
 
     @property
     def tokens_per_step(self) -> int:
-        """Tokens of all ranks in one step, or 0 if the model has no tokens."""
+        """Number of tokens of all ranks in one step, or 0 if the model has no input "tokens"."""
         return self._info.tokens_per_rank * self._info.ranks
 
     @property
     def lr(self) -> float:
-        """Default learning rate, for a step without ``lr``."""
+        """Learning rate of a step for which the caller sets no ``lr``."""
         return self._info.lr
 
     @property
     def target(self) -> str:
-        """Processor that the kernels are compiled for."""
+        """CPU or GPU for which the kernels are compiled."""
         return self._info.target.decode()
 
     def has_program(self, name: str) -> bool:
-        """Returns whether the artifact has a program such as "eval" or "reference"."""
+        """Returns true if the artifact has the program ``name``, such as "eval" or "reference"."""
         return bool(self._library.artifact_has_program(self._handle, name.encode()))
 
     def inputs_of(self, program: str) -> list[StepInput]:
-        """Returns the batch inputs of a program, in their order."""
+        """Returns the batch inputs of a program, in the order of the model's arguments."""
         found = []
         info = native.InputInfo.make()
         while self._library.artifact_get_input(self._handle, program.encode(), len(found),
@@ -101,7 +101,7 @@ class Artifact:
 
     @functools.cached_property
     def inputs(self) -> list[StepInput]:
-        """Batch inputs of a step, in their order."""
+        """Batch inputs of the program "step", in the order of the model's arguments."""
         return self.inputs_of("step")
 
     @functools.cached_property

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Batches of a program: arrays of any framework, checked and converted for its inputs."""
+"""Checks the arrays of a batch against the inputs of a program, and converts them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .native import refuse
 
 
 class BoundInput:
-    """An input of a program, for a batch that has the examples of several ranks."""
+    """An input of a program, for batches that contain the examples of several ranks."""
 
     def __init__(self, about: StepInput, ranks: Sequence[int]):
         self.about = about
@@ -27,7 +27,7 @@ class BoundInput:
         self.parts = [(rank, micro) for rank in ranks for micro in range(about.micro_batches)]
 
     def convert(self, value: Any) -> np.ndarray:
-        """Returns ``value`` as a contiguous array of the input's type. Raises BadInputError."""
+        """Returns ``value`` as a contiguous array of this input's type. Raises BadInputError."""
         try:
             array = to_numpy(value)
         except TypeError as error:
@@ -70,7 +70,7 @@ def _may_convert(source: np.dtype, target: np.dtype) -> bool:
 
 
 def _round_bf16(array: np.ndarray, name: str) -> np.ndarray:
-    """Returns floats rounded to the nearest bf16, ties to even."""
+    """Returns floats as bits of the nearest bf16 values, ties to even."""
     if array.dtype.kind != "f":
         refuse(f"input '{name}': expected bf16, found {array.dtype}")
     bits = array.astype(np.float32).view(np.uint32)
@@ -80,7 +80,7 @@ def _round_bf16(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def by_input(batch: Any, bound: Sequence[BoundInput]) -> list[np.ndarray]:
-    """Returns a batch's arrays in the order of the inputs, converted. Raises BadInputError."""
+    """Returns a batch's converted arrays in the order of ``bound``. Raises BadInputError."""
     names = [one.about.name for one in bound]
     if isinstance(batch, Mapping):
         if missing := [name for name in names if name not in batch]:

@@ -22,10 +22,10 @@ from .model import Model
 
 @dataclasses.dataclass(frozen=True)
 class AdamW:
-    """AdamW with decoupled weight decay, which applies to tensors of rank 2 or more.
+    """AdamW. The decoupled weight decay applies to tensors of rank 2 or more.
 
-    ``lr`` is the default rate of a step. ``state_dtype`` is the type of the moments, f32 or bf16.
-    ``clip_grad_norm`` limits the global gradient norm; 0 means no limit.
+    ``lr`` is the learning rate of a step that sets none. ``state_dtype`` is the type of the
+    moments, f32 or bf16. ``clip_grad_norm`` limits the global gradient norm; 0 means no limit.
     """
 
     lr: float = 3e-4
@@ -68,7 +68,7 @@ _TAKEN = {"o": "use output=", "compile_to": "use fsdp-compile", "emit": "use fsd
 
 
 def _word(value: Any) -> str:
-    """Returns an option's value in the form of the command line."""
+    """Returns the text of an option's value for the command line of fsdp-compile."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -81,7 +81,7 @@ def _word(value: Any) -> str:
 
 
 def command_line(options: Mapping[str, Any]) -> list[str]:
-    """Returns keyword options as arguments of fsdp-compile. None means the default."""
+    """Returns keyword options as arguments of fsdp-compile, without those that are None."""
     arguments = []
     for name, value in options.items():
         if name in _TAKEN:
@@ -97,7 +97,7 @@ def command_line(options: Mapping[str, Any]) -> list[str]:
 
 
 def run_compiler(arguments: Sequence[str], source: str, quiet: bool = False) -> str:
-    """Runs fsdp-compile and returns its output. Raises CompileError; issues its warnings."""
+    """Runs fsdp-compile and returns its output. Raises CompileError, and issues CompileWarning."""
     done = subprocess.run([tools.find_tool("fsdp-compile"), *arguments], capture_output=True,
                           text=True, stdin=subprocess.DEVNULL)
     diagnostics = parse_diagnostics(done.stderr)
@@ -114,9 +114,9 @@ def run_compiler(arguments: Sequence[str], source: str, quiet: bool = False) -> 
 
 
 class Step(Artifact):
-    """A compiled training step. Made by ``compile``, or by ``Step.load`` from a .fsdp file.
+    """A compiled training step, which ``compile`` or ``Step.load`` returns.
 
-    ``path`` is the .fsdp file. A temporary file is removed with the object.
+    ``path`` is the .fsdp file. If the file is temporary, it is removed with this object.
     """
 
     def __init__(self, path: str | pathlib.Path, model: Model | None = None,
@@ -137,10 +137,10 @@ class Step(Artifact):
         shutil.copyfile(self.path, path)
 
     def explain(self, form: str = "text", what_if: str | None = None) -> str:
-        """Returns the plan: memory, units and communication, as text, json or dtypes.
+        """Returns the output of --explain (memory, units, communication) as text, json or dtypes.
 
         ``what_if`` compares the plan with plans for other options, such as "mesh=shard=8". Raises
-        CompileError for contradictory options, and ValueError for a step that was loaded.
+        CompileError if options contradict each other. Raises ValueError if the step was loaded.
         """
         if form == "text" and what_if is None and self._plan:
             return self._plan
@@ -149,7 +149,7 @@ class Step(Artifact):
         return self._recompile([f"--explain={form}"])
 
     def report(self, path: str | pathlib.Path) -> None:
-        """Writes the plan as one HTML page."""
+        """Writes an HTML page with the plan to ``path``, as --report does."""
         self._recompile([f"--report={os.fspath(path)}"])
 
     def _recompile(self, extra: Sequence[str], writes: bool = True) -> str:
@@ -163,7 +163,7 @@ class Step(Artifact):
         return self.model.source if self.model else str(self.path)
 
     def train(self, ranks: int | None = None, weights: Any = None, **options: Any):
-        """Starts a run; see ``fsdp_mlir.Run`` for arguments. Use it in a ``with`` statement."""
+        """Starts a run for a ``with`` statement. ``fsdp_mlir.Run`` describes the arguments."""
         from .run import Run
 
         return Run(self, ranks=ranks, weights=weights, **options)
@@ -175,12 +175,13 @@ def compile(model: Model | str | os.PathLike, mesh: str | Mapping[str, int] | No
     """Compiles the sharded training step of ``model`` and returns it.
 
     ``mesh``: ranks per axis, such as "shard=2" or {"replicate": 2, "shard": 4}. ``param_dtype``:
-    f32, bf16 or f16. ``output``: the .fsdp file; by default a temporary file. ``options``: any
-    option of fsdp-compile, with underscores: ``grad_accum=4``, ``activation_checkpointing="full"``,
-    ``config="fsdp.json"``. docs/reference/options.md lists them.
+    f32, bf16 or f16. ``output``: path of the .fsdp file, by default a temporary file. ``options``:
+    any option of fsdp-compile, with underscores: ``grad_accum=4``,
+    ``activation_checkpointing="full"``, ``config="fsdp.json"``. docs/reference/options.md lists all
+    options.
 
-    Raises CompileError with the compiler's diagnostics. If the exporter knew the locations, they
-    point into the module's own source. Issues CompileWarning for warnings.
+    Raises CompileError with the compiler's diagnostics. They have locations in the module's own
+    source if the exporter recorded locations. Issues CompileWarning for warnings.
     """
     folder = None
     if isinstance(model, Model):

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Exceptions of the package. Each message says what is wrong, where, and what to do."""
+"""Exceptions of the package. A message states what is wrong, where, and how to correct it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ToolNotFoundError(FsdpError):
 class ExportError(FsdpError):
     """A module cannot be exported.
 
-    ``file`` and ``line`` point into the module's own source if the framework gives a location.
+    ``file`` and ``line`` are a location in the module's own source, or None if it is not known.
     """
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None):
@@ -31,7 +31,7 @@ class ExportError(FsdpError):
 
 @dataclasses.dataclass(frozen=True)
 class Diagnostic:
-    """One message of the compiler: ``severity`` is error, warning, remark or note."""
+    """A message of the compiler. ``severity`` is "error", "warning", "remark" or "note"."""
 
     severity: str
     message: str
@@ -45,7 +45,7 @@ class Diagnostic:
 
 
 class CompileError(FsdpError):
-    """fsdp-compile refused a model or an option. ``diagnostics`` are its messages in order."""
+    """fsdp-compile refused a model or an option. ``diagnostics`` are the compiler's messages."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
         self.diagnostics = tuple(diagnostics)
@@ -53,11 +53,11 @@ class CompileError(FsdpError):
 
 
 class CompileWarning(UserWarning):
-    """A warning of the compiler: a guess, or an option that has no effect."""
+    """A warning of the compiler, such as about an option that has no effect."""
 
 
 class RuntimeFailure(FsdpError):
-    """A run failed. ``status`` is the runtime's status, which is also an exit code of fsdp-run."""
+    """A run failed. ``status`` is the fsdprt_status, with which fsdp-run would exit."""
 
     def __init__(self, message: str, status: int):
         self.status = status
@@ -90,7 +90,7 @@ _DIAGNOSTIC = re.compile(
 
 
 def parse_diagnostics(text: str) -> list[Diagnostic]:
-    """Returns the diagnostics in a tool's output to stderr. Lines of source code are skipped."""
+    """Returns the diagnostics in the stderr of a tool. Quoted lines of source code are skipped."""
     found: list[Diagnostic] = []
     for line in text.splitlines():
         match = _DIAGNOSTIC.match(line)

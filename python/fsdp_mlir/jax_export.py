@@ -1,13 +1,13 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Exports a loss of JAX as MLIR.
+"""Exports a JAX function that computes a loss, as MLIR.
 
-1. JAX traces the loss to a jaxpr. Differentiation rules of the user (``custom_vjp`` and
-   ``custom_jvp`` outside JAX itself) are refused, because the compiler differentiates the forward.
-2. ``stop_gradient`` is lowered to a call of a function without a body, which Import reads.
-3. Arguments get ``fsdp.param`` and ``fsdp.batch``; names are the paths in the tree of parameters.
+1. JAX traces the loss to a jaxpr. Differentiation rules that are not JAX's own (``custom_vjp``,
+   ``custom_jvp``) are refused, because the compiler differentiates the forward and ignores them.
+2. ``stop_gradient`` is lowered to a call of a bodiless function, which the stage Import replaces.
+3. Arguments get ``fsdp.param`` or ``fsdp.batch``. A parameter's name is its path in the tree.
 
-The text is StableHLO, which the compiler reads itself (its pass fsdp-lower-stablehlo).
+The exported text is StableHLO, which the compiler's pass fsdp-lower-stablehlo lowers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _MARKER = "fsdp.stop_gradient"
 
 
 def _path_name(path) -> str:
-    """Returns the name of a leaf: the keys, indices and attributes of its path, joined by dots."""
+    """Returns the name of a tree's leaf: keys, indices and attributes of its path, joined by
+    dots."""
     parts = (getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))) for key in path)
     return ".".join(str(part) for part in parts) or "parameter"
 
@@ -37,7 +38,7 @@ def _type_name(leaf) -> str:
 
 
 def _place(equation) -> tuple[str | None, int | None]:
-    """Returns the file and line of the user's code for an equation."""
+    """Returns the file and line of the user's code from which JAX traced an equation."""
     try:
         from jax._src import source_info_util
 
@@ -57,7 +58,7 @@ def _inner_jaxprs(equation):
 
 
 def _is_own(equation) -> bool:
-    """Returns whether a custom rule is part of JAX. Such a rule equals the forward's derivative."""
+    """Returns true for custom rules of JAX itself, which equal the derivative of the forward."""
     function = equation.params.get("jvp_jaxpr_fun") or equation.params.get("jvp_jaxpr_thunk")
     file, _ = _place(equation)
     name = str(equation.params.get("name", ""))
@@ -67,7 +68,7 @@ def _is_own(equation) -> bool:
 
 
 def _check(jaxpr, custom_gradients: str) -> None:
-    """Refuses operations that the compiled step cannot represent. Raises ExportError."""
+    """Checks that a jaxpr has only operations that the compiler supports. Raises ExportError."""
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         custom = name.startswith(("custom_vjp", "custom_lin")) or (
@@ -94,7 +95,7 @@ def _check(jaxpr, custom_gradients: str) -> None:
 
 @contextlib.contextmanager
 def _stops_as_calls(count: list[int]):
-    """Lowers stop_gradient to calls of functions without a body, numbered by ``count``."""
+    """Makes JAX lower stop_gradient to calls of bodiless functions, which ``count`` numbers."""
     from jax._src import ad_util, config
     from jax._src.interpreters import mlir
 
@@ -113,8 +114,8 @@ def _stops_as_calls(count: list[int]):
     before = table.get(key)
     mlir.register_lowering(key, lower)
     try:
-        # A pass of Shardy at the end of JAX's lowering crashes on functions without a body. The
-        # compiler does not use shardings, so Shardy is turned off.
+        # At the end of JAX's lowering, a pass of Shardy crashes on functions without a body. Shardy
+        # is turned off, because the compiler does not use its shardings.
         with config.use_shardy_partitioner(False):
             yield
     finally:
@@ -125,7 +126,7 @@ def _stops_as_calls(count: list[int]):
 
 
 def _count_stops(ir, module) -> int:
-    """Returns the number of markers in a module."""
+    """Returns the number of calls of stop_gradient markers in a module."""
     count = 0
 
     def visit(op):
@@ -140,7 +141,7 @@ def _count_stops(ir, module) -> int:
 
 
 def _mark_arguments(text: str, arguments: Sequence[dict]) -> str:
-    """Sets the attributes of the public function's arguments, and counts the markers."""
+    """Sets the attributes of the public function's arguments, and stores the number of markers."""
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
 
@@ -163,13 +164,14 @@ def _mark_arguments(text: str, arguments: Sequence[dict]) -> str:
 def export_jax(loss: Callable, params: Any, *example_batch: Any,
                batch_names: Sequence[str] | None = None, frozen: Callable[[str], bool] | None = None,
                custom_gradients: str = "refuse", name: str | None = None) -> Model:
-    """Exports ``loss(params, *batch)``, which returns a float scalar, as a Model.
+    """Exports the function ``loss(params, *batch)``, which returns a float scalar, as a Model.
 
-    ``params``: a tree of arrays. The names are the paths of its leaves ("h.0.w"). ``example_batch``:
-    the arrays of one rank's batch, or one dict of arrays by name, which ``loss`` then gets as one
-    argument. ``batch_names``: names of the inputs; by default those of the dict, or "tokens" and
+    ``params``: a tree of arrays. A leaf's path, such as "h.0.w", is its name. ``example_batch``:
+    the arrays of one rank's batch, or a dict of arrays by name, which is passed to ``loss`` as one
+    argument. ``batch_names``: names of the inputs; by default the dict's names, or "tokens" and
     "targets" for two arrays of integers. ``frozen`` selects the parameters that are not trained.
-    ``custom_gradients``: "refuse" (default) or "differentiate" the user's differentiation rules.
+    ``custom_gradients``: "refuse" (default) the user's differentiation rules, or "differentiate"
+    the forward instead.
 
     Raises ExportError, with a location in the user's source if JAX gives one.
     """
@@ -194,7 +196,7 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
     _check_result(jaxpr)
     _check(jaxpr.jaxpr, custom_gradients)
     count = [0]
-    # Lowerings in the cache have no markers.
+    # JAX may have cached lowerings of the loss that have no markers.
     jax.clear_caches()
     with _stops_as_calls(count):
         lowered = jax.jit(loss, keep_unused=True).lower(params, *example_batch)

@@ -38,7 +38,7 @@ class Launch:
         return Launch(library, handle) if handle.value else None
 
     def place(self, options: native.SessionOptions) -> None:
-        """Writes backend, rank and channel into the options of a session."""
+        """Sets the backend, the rank and the channel in the options of a session."""
         self._library.launch_place(self._handle, ctypes.byref(options))
 
     def leave(self, status: int, message: str) -> None:

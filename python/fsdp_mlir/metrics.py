@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Metrics of a step, and the limit of steps whose loss or norm is not finite."""
+"""Metrics of a step, and the limit for steps whose loss or gradient norm is not finite."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import dataclasses
 
 from .native import refuse
 
-_WITH_LOSS_SCALE = 50  # steps in a row in which a loss scale may search for its value
+_WITH_LOSS_SCALE = 50  # a dynamic loss scale may need so many steps to shrink
 
 
 @dataclasses.dataclass(frozen=True)
 class Metrics:
-    """Numbers of one step, over all ranks.
+    """Metrics of one step of all ranks.
 
     ``loss`` is the mean loss, ``grad_norm`` the global gradient norm before clipping, ``lr`` the
-    learning rate, and ``tokens`` the number of tokens. ``finite`` is False if loss or norm is not
-    finite; such a step changes nothing. ``loss_scale`` is the loss scale of the next step, or 0 if
-    the model has none.
+    learning rate, and ``tokens`` the number of tokens. ``finite`` is False if the loss or
+    ``grad_norm`` is not finite; such a step changes no state. ``loss_scale`` is the loss scale of
+    the next step, or 0 if the model has none.
     """
 
     step: int
@@ -34,7 +34,7 @@ class Metrics:
 
 
 class NonFiniteLimit:
-    """Counts steps in a row whose loss or norm is not finite. ``given``: on_nonfinite of Run."""
+    """Counts consecutive non-finite steps. ``given`` is the argument ``on_nonfinite`` of Run."""
 
     def __init__(self, given: str | int | None):
         self._in_a_row = 0
@@ -50,7 +50,7 @@ class NonFiniteLimit:
                    f"{given!r}")
 
     def is_reached(self, finite: bool, adapts: bool) -> bool:
-        """Counts a step. ``adapts``: whether the step has a dynamic loss scale."""
+        """Counts a step. Returns true if NonFiniteError is due. ``adapts``: dynamic loss scale."""
         self._in_a_row = 0 if finite else self._in_a_row + 1
         most = self._most if self._most is not None else (_WITH_LOSS_SCALE if adapts else 1)
         return self._in_a_row >= most

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A model: the loss as MLIR, and the framework's data on its parameters and inputs."""
+"""A model: its loss as MLIR, and the names, shapes and values of its parameters and inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .errors import ExportError
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """An argument that is a parameter. ``dtype`` is MLIR's name, such as f32."""
+    """A parameter of the loss. ``dtype`` is MLIR's name of the element type, such as f32."""
 
     name: str
     shape: tuple[int, ...]
@@ -29,7 +29,7 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True)
 class BatchInput:
-    """An argument that is a batch input. ``shape`` is the shape of one rank's batch."""
+    """A batch input of the loss function. ``shape`` is its shape for the batch of one rank."""
 
     name: str
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class BatchInput:
 
 
 def check_names(parameters: Iterable[str], inputs: list[str], advice: str) -> None:
-    """Raises ExportError with the advice if two of the names are equal."""
+    """Raises ExportError, with ``advice`` in its message, if two of the names are equal."""
     seen = set(parameters)
     for name in inputs:
         if name in seen:
@@ -48,14 +48,14 @@ def check_names(parameters: Iterable[str], inputs: list[str], advice: str) -> No
 
 @dataclasses.dataclass
 class Model:
-    """The loss of a model as MLIR text, with marked arguments.
+    """The loss of a model as MLIR text, whose arguments have the attributes of the exporters.
 
-    ``text`` contains everything except the values of parameters. ``weights`` is a function without
-    arguments that returns these values by name. It is called when a run starts, and returns the
-    values at that time. If there is no such function, the runtime draws the values.
+    ``text`` contains everything except the values of parameters. ``weights`` is a function that
+    returns the current values by name. It is called when a run starts. If it is None, the runtime
+    draws random values.
 
-    ``aliases`` maps the other names of a shared parameter (tied weights) to its name. ``buffers``
-    are names in a module's state that are not parameters.
+    ``aliases`` maps each further name of a shared parameter (tied weights) to the name in
+    ``parameters``. ``buffers`` are the names in the module's state that are not parameters.
     """
 
     text: str
@@ -68,10 +68,10 @@ class Model:
     source: str = "model"
 
     def to_state(self, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Returns trained values in the form of the framework's own state.
+        """Converts trained values to the form of the framework's own state.
 
-        If ``state`` (a module's ``state_dict``) is set, returns all its entries, with new values for
-        the parameters, as tensors of the original types. Otherwise returns ``values``.
+        If ``state`` (a module's ``state_dict``) is set, returns its entries as tensors of their
+        types, with new values for the parameters. Otherwise returns ``values``.
         """
         if self.state is None:
             return dict(values)
@@ -102,9 +102,9 @@ class Model:
 
     @staticmethod
     def load(path: str | pathlib.Path) -> Model:
-        """Reads a model that ``save`` or an exporter wrote: MLIR text with marked arguments.
+        """Reads a model: the MLIR text that ``save``, fsdp-modelgen or another exporter wrote.
 
-        If there is a .safetensors file beside it, that file has the weights.
+        If there is a .safetensors file with the same name beside it, that file has the weights.
         """
         path = pathlib.Path(path)
         text = path.read_text()
@@ -127,7 +127,7 @@ _NAME = re.compile(r'fsdp\.(param|batch) = ("(?:[^"\\]|\\.)*")')
 
 
 def read_arguments(text: str) -> tuple[list[Parameter], list[BatchInput]]:
-    """Returns the marked arguments of the public function in MLIR text."""
+    """Returns the parameters and the inputs of the public function in MLIR text."""
     parameters, inputs = [], []
     for function in re.finditer(r"func\.func (?!private)(?:public )?@", text):
         end = text.find("->", function.end())

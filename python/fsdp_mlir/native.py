@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The runtime's C interface (``fsdprt/fsdprt.h``) by ctypes.
 
-Structures repeat those of the header; ``tests/test_native.py`` compares names and types with it.
-A call that fails raises the exception of its status.
+The structures repeat those of the header. ``tests/test_native.py`` compares the names and types of
+their members. A call that fails raises the exception for the returned status.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OK, FAILED, BAD_INPUT, LOST, HUNG, ABANDONED = range(6)
 _EXCEPTIONS = {BAD_INPUT: errors.BadInputError, LOST: errors.RankLostError,
                HUNG: errors.RankHungError}
 
-# fsdprt_dtype: names and NumPy types. NumPy has no bf16, so its bits are uint16.
+# Names and NumPy types of each fsdprt_dtype. NumPy has no bf16, so bf16 is stored as uint16.
 DTYPES = ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "i1"]
 _NUMPY = [np.float64, np.float32, np.float16, np.uint16, np.int64, np.int32, np.int16, np.int8,
           np.bool_]
@@ -36,7 +36,7 @@ ROLES = ["parameter", "first_moment", "second_moment", "momentum", "master"]
 # fsdprt_input_role
 INPUT_ROLES = ["tokens", "targets", "other"]
 
-# Slots of the step block
+# Indices into the step block of a session
 BLOCK_SIZE = 16
 (BLOCK_LR, BLOCK_STEP, BLOCK_LOSS_SCALE, BLOCK_GROWTH, BLOCK_CLIP, BLOCK_TOKENS, BLOCK_FINITE,
  BLOCK_LOSS, BLOCK_GRAD_NORM, BLOCK_SKIPPED, BLOCK_LOOKUPS, BLOCK_LOOKUP_NUMBER,
@@ -44,17 +44,17 @@ BLOCK_SIZE = 16
 
 
 def refuse(message: str):
-    """Raises BadInputError with the runtime's status for bad input."""
+    """Raises BadInputError with the status BAD_INPUT."""
     raise errors.BadInputError(message, BAD_INPUT)
 
 
 def numpy_dtype(dtype: int) -> np.dtype:
-    """Returns the NumPy type of a runtime dtype. A bf16 is stored as its 16 bits."""
+    """Returns the NumPy type of an fsdprt_dtype. A bf16 is stored as its 16 bits."""
     return np.dtype(_NUMPY[dtype])
 
 
 class _Sized(ctypes.Structure):
-    """A struct whose first member is its size."""
+    """A structure whose first member is the structure's size in bytes."""
 
     @classmethod
     def make(cls, **values):
@@ -140,7 +140,7 @@ STRUCTS = {"fsdprt_error": Error, "fsdprt_artifact_info": ArtifactInfo,
            "fsdprt_resumed": Resumed}
 
 _ERROR = POINTER(Error)
-# Functions that return a status: name, and types of the arguments before the error argument.
+# Functions that return a status, with the types of their arguments except the last, the error.
 _CALLS = {
     "fsdprt_artifact_open": [c_char_p, POINTER(c_void_p)],
     "fsdprt_session_create": [c_void_p, POINTER(SessionOptions), POINTER(c_void_p)],
@@ -167,7 +167,7 @@ _CALLS = {
     "fsdprt_saver_poll": [c_void_p, c_void_p, POINTER(c_int32)],
     "fsdprt_saver_wait": [c_void_p, c_void_p],
 }
-# Functions without an error argument: name, result type, and argument types.
+# Functions without an error argument, with the types of their result and their arguments.
 _PLAIN = {
     "fsdprt_abi_version": (c_uint32, []),
     "fsdprt_version": (c_char_p, []),
@@ -191,10 +191,10 @@ def _raise(error: Error) -> None:
 
 
 class Library:
-    """The loaded library. Its functions are attributes without the prefix ``fsdprt_``.
+    """The loaded runtime library. Function ``fsdprt_x`` is the attribute ``x`` of the object.
 
-    Each library object has one buffer for errors, so calls of several threads must be serialised.
-    The C interface requires the same for a session.
+    All calls of a Library share one buffer for errors, so only one thread may call it at a time.
+    The C interface also requires this for the calls of one session.
     """
 
     def __init__(self, path: str):
@@ -226,5 +226,5 @@ class Library:
 
 @functools.cache
 def library() -> Library:
-    """Returns the runtime library, loaded once. Raises ToolNotFoundError."""
+    """Returns the runtime library, which is loaded at the first call. Raises ToolNotFoundError."""
     return Library(tools.find_library())

@@ -27,27 +27,29 @@ _BLOCK = ctypes.c_float * native.BLOCK_SIZE
 
 
 class Run:
-    """Ranks that train an artifact; a context manager.
+    """A training run of an artifact's ranks, as a context manager.
 
-    ``ranks``: the size of the mesh (default). In one process the ranks are threads. If torchrun,
-    mpirun or srun started this process, the process has one rank, and all processes must make the
-    calls of this class in the same order.
+    ``ranks``: the size of the mesh (default). Without a launcher, the ranks are threads of this
+    process. If torchrun, mpirun or srun started the process, it has one rank, and all processes
+    must call the methods of this class in one order.
 
-    ``weights``: initial values by name: a torch module, a mapping of arrays, or the path of a
-    .safetensors file or index. "model" (default if there are any) means the values with which the
-    model was exported. None means the values in the artifact, or random values from ``seed``.
+    ``weights``: the initial values: a torch module, a mapping of names to arrays, or the path of a
+    .safetensors file or index. "model" means the values of the exported model, and is the default
+    if the model has values. None means the values in the artifact, or random values from ``seed``.
 
-    ``resume``: a save, or a folder of saves, to go on from; ``weights`` is then ignored. The save
-    may be of another mesh, strategy or storage of the same model; a warning says what differs.
+    ``resume``: a save, or a folder of saves, whose states the run loads; ``weights`` is then
+    ignored. A different mesh, sharding strategy or storage of states causes a warning.
 
-    ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes
-    no parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number N raises
-    after N such steps in a row. The default is "raise", or 50 with a dynamic loss scale.
+    ``on_nonfinite``: what ``step`` does if the loss or gradient norm is not finite, in which case
+    the parameters do not change. "raise" raises NonFiniteError, "skip" returns the metrics, and a
+    number N raises at the N-th such step in a row. Default: "raise", or 50 with a dynamic loss
+    scale.
 
-    ``check_against_unsharded``: an unsharded rank runs beside the others. A step raises
-    RuntimeFailure unless loss and norm are equal bit for bit. ``compare()`` compares all values.
+    ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
+    RuntimeFailure unless its loss and norm equal theirs bit for bit. ``compare()`` compares all
+    values.
 
-    Other arguments are those of fsdp-run: ``device`` (cpu or cuda), ``backend``,
+    The other arguments are the options of fsdp-run: ``device`` (cpu or cuda), ``backend``,
     ``threads_per_rank``, ``seed``, ``timeout_seconds`` (of the watchdog), ``offload_directory``,
     ``cuda_graph``, ``gemm``.
 
@@ -65,7 +67,7 @@ class Run:
         self.steps = 0
         self._library, self._session, self._launch = artifact._library, None, None
         self._savers: dict[str, ctypes.c_void_p] = {}
-        self._saving: ctypes.c_void_p | None = None  # the saver that has a save in flight
+        self._saving: ctypes.c_void_p | None = None  # the saver that is writing a save, or None
         self._checks = check_against_unsharded
         self._lr, self._failed = None, False
         self._resumed = None
@@ -114,7 +116,7 @@ class Run:
             self._blocks[native.REFERENCE] = _BLOCK()
 
     def _agreement(self, resume) -> bytes | None:
-        """Returns the values that must be equal in all processes, as lines of name=value."""
+        """Returns what must be equal in all processes, as lines of name=value."""
         if not self._launch:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
@@ -154,11 +156,11 @@ class Run:
 
     @property
     def is_root(self) -> bool:
-        """True in the process of rank 0, which prints and writes files."""
+        """True in the process of rank 0, which should print and write files."""
         return self._launch is None or self._launch.rank == 0
 
     def info(self) -> native.SessionInfo:
-        """Returns the runtime's counters: arena_bytes, peak_bytes, collective_bytes and others."""
+        """Returns the runtime's counters, such as arena_bytes, peak_bytes and collective_bytes."""
         info = native.SessionInfo.make()
         self._library.session_get_info(self._open(), ctypes.byref(info))
         return info
@@ -175,18 +177,18 @@ class Run:
     def step(self, batch: Any, lr: float | None = None) -> Metrics:
         """Runs one optimizer step on ``batch`` and returns its metrics.
 
-        ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs; a
-        single array if there is one input. The leading dimension of each array is the batch of all
-        ranks of this process: rank 0's examples first, and within a rank micro-batch 0 first.
-        Contiguous arrays of the input's own type are not copied.
+        ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs,
+        or a single array if there is one input. The leading dimension counts the examples of all
+        ranks of this process: rank 0's examples are first, and within a rank those of micro-batch 0
+        are first. A contiguous array that has the input's type is not copied.
 
-        ``lr``: learning rate from this step on. By default it is the rate of the previous step, also
-        if that step is in the save that this run resumes. The first step of a run that does not
-        resume has the artifact's rate.
+        ``lr``: learning rate from this step on. By default a step has the rate of the previous
+        step. The first step then has the rate of the resumed save, or without a save the artifact's
+        rate.
 
         Raises BadInputError for a batch of another shape or type, or for ids out of range, without
-        changing any state. Raises NonFiniteError according to ``on_nonfinite``. Raises
-        RuntimeFailure, without running the step, if a ``save(wait=False)`` has failed.
+        changing any state. Raises NonFiniteError as ``on_nonfinite`` requires. Raises
+        RuntimeFailure instead of running the step if an earlier ``save(wait=False)`` has failed.
         """
         session = self._open()
         self._poll_save()
@@ -282,7 +284,7 @@ class Run:
             bound.write(self._library, self._session, array)
 
     def _collect(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """In the process of rank 0, returns the batches of all processes in the order of ranks."""
+        """Gathers the batches of all processes, ordered by rank, in the process of rank 0."""
         whole = []
         for array in arrays:
             into = np.empty((self.processes, *array.shape), array.dtype)
@@ -308,7 +310,7 @@ class Run:
             raise error
 
     def compare(self) -> None:
-        """Compares every value of every rank with the unsharded reference, bit for bit.
+        """Compares every value of every rank with the unsharded rank's value, bit for bit.
 
         Raises RuntimeFailure at the first difference, and BadInputError if the run has no
         ``check_against_unsharded``.
@@ -327,7 +329,7 @@ class Run:
     # --- Weights and states
 
     def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
-        """Returns values of a role, None if there are none. A master is read as the parameter."""
+        """Returns a state of a parameter, or None. Role 0 means the master if there is one."""
         dtype = ctypes.c_int32()
         for one in [native.ROLES.index("master"), role] if role == 0 else [role]:
             if self._library.session_get_state(self._open(), parameter.index, one,
@@ -341,27 +343,27 @@ class Run:
     def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yields the name and the current value of each parameter, gathered from its shards.
 
-        A parameter with a master has the master's value. With several processes, all processes must
-        exhaust the iterator; only the process of rank 0 gets the values.
+        The value of a parameter with a master is the master's value. With several processes, all of
+        them must exhaust the iterator, and only the process of rank 0 gets the values.
         """
         for parameter in self.artifact.parameters:
             yield parameter.name, self._read(parameter, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns all parameters by name, in the form of the exported model's framework.
+        """Returns all parameters by name, in the form of the framework that exported the model.
 
-        For a model from PyTorch, returns the module's own ``state_dict`` with trained values, tied
-        weights and buffers, so that ``module.load_state_dict`` accepts it. Otherwise returns NumPy
-        arrays, with bf16 as f32.
+        For a model from PyTorch, returns a ``state_dict`` of the module with trained values, tied
+        weights and buffers, for ``module.load_state_dict``. Otherwise returns NumPy arrays, with
+        bf16 converted to f32.
         """
         values = {name: widened(value) for name, value in self.parameters()}
         model = getattr(self.artifact, "model", None)
         return model.to_state(values) if model is not None else values
 
     def optimizer_state(self) -> dict[str, dict[str, np.ndarray]]:
-        """Returns the optimizer's states of each trained parameter, by name and role.
+        """Returns {name: {role: values}} with the optimizer states of each trained parameter.
 
-        Roles are first_moment and second_moment (AdamW) or momentum (SGD).
+        The roles are first_moment and second_moment for AdamW, and momentum for SGD.
         """
         found: dict[str, dict[str, np.ndarray]] = {}
         for parameter in self.artifact.parameters:
@@ -374,9 +376,9 @@ class Run:
     def load_state_dict(self, values: Mapping[str, Any] | Any, strict: bool = True) -> None:
         """Sets parameters in all ranks from arrays by name or from a torch module.
 
-        Names that share a parameter (tied weights) are accepted if their values are equal. Buffers
-        of a module are ignored. With ``strict`` every parameter must have a value; otherwise those
-        with values in the artifact may be missing. Raises BadInputError before any parameter is set.
+        Several names of one parameter (tied weights) must have equal values. Buffers of a module
+        are ignored. Without ``strict``, parameters whose values are in the artifact may be missing.
+        Raises BadInputError before any parameter is set.
         """
         model = getattr(self.artifact, "model", None)
         arrays = checked_values(self.artifact, named_arrays(values), model, strict)
@@ -394,17 +396,17 @@ class Run:
             safetensors.write(path, values, {"format": "pt"})
 
     def save(self, folder: str | os.PathLike, keep: int = 0, *, wait: bool = True) -> pathlib.Path:
-        """Saves the complete state. A run with ``resume=folder`` continues bit for bit.
+        """Saves the complete state. A run that is resumed from it computes the same bits.
 
-        Writes folder/step-NNNNNNNN; the save is complete or does not exist. Keeps the newest ``keep``
-        saves, or all if ``keep`` is 0. Returns the save's path. Raises BadInputError if
+        Writes folder/step-NNNNNNNN, which is complete or does not exist. Keeps the newest ``keep``
+        saves, or all saves if ``keep`` is 0. Returns the path of the save. Raises BadInputError if
         the folder has saves of another run.
 
-        ``wait=False`` returns when the states are copied, and a thread writes the copy while steps
-        run. The artifact must have been compiled with async_save=True. The next ``step``, ``save``
-        or ``wait_for_saves`` raises RuntimeFailure if the thread fails; earlier saves then remain.
-        A save first waits for the one in flight, and ``close`` waits, too. All processes of a run
-        must call ``save``, ``step`` and ``wait_for_saves`` in one order.
+        With ``wait=False``, returns when the states are copied. A thread then writes the copy while
+        steps run. This needs an artifact that was compiled with async_save=True. If the thread
+        fails, the next ``step``, ``save`` or ``wait_for_saves`` raises RuntimeFailure, and earlier
+        saves remain. ``save`` and ``close`` first wait for a save that is being written. All
+        processes of a run must call ``save``, ``step`` and ``wait_for_saves`` in one order.
         """
         if not wait and not self.artifact._info.snapshot_bytes:
             refuse(f"wait=False: {self.artifact.path} has no memory for a copy of the state; "
@@ -428,9 +430,9 @@ class Run:
         return pathlib.Path(folder) / f"step-{self.steps:08d}"
 
     def wait_for_saves(self) -> None:
-        """Waits until the last ``save(wait=False)`` is complete.
+        """Waits for the end of the last ``save(wait=False)``.
 
-        Raises RuntimeFailure if it has failed.
+        Raises RuntimeFailure if that save has failed.
         """
         saver, self._saving = self._saving, None
         if saver is not None:
@@ -448,9 +450,9 @@ class Run:
     # --- The end
 
     def close(self) -> None:
-        """Waits for a save in flight, ends the run and frees its memory.
+        """Waits for a save that is being written, ends the run and frees the run's memory.
 
-        The context manager calls it.
+        The context manager calls this method.
         """
         if self._session is not None:
             try:
@@ -496,5 +498,5 @@ class Run:
         if getattr(self, "_session", None) is not None:
             try:
                 self._end(None)
-            except Exception:  # the interpreter may be shutting down
+            except Exception:  # at exit, the interpreter may already have freed what this needs
                 pass

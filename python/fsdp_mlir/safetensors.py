@@ -1,9 +1,9 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reads and writes .safetensors files of NumPy arrays, without a dependency.
+"""Reads and writes .safetensors files of NumPy arrays, with no package but NumPy.
 
-Format: 8 bytes of header size (little-endian), a JSON header with dtype, shape and offsets of each
-tensor, and the values. https://huggingface.co/docs/safetensors describes it.
+A file has the header's size (8 bytes, little-endian), a JSON header with dtype, shape and offsets
+of each tensor, and the values. See https://huggingface.co/docs/safetensors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FileError(FsdpError, ValueError):
 
 def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray],
           metadata: Mapping[str, str] | None = None) -> None:
-    """Writes tensors in the given order. The file gets its name when it is complete."""
+    """Writes tensors in the given order. The file has a temporary name until it is complete."""
     from .arrays import dtype_name
 
     header: dict = {"__metadata__": dict(metadata)} if metadata else {}
@@ -59,7 +59,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray],
 
 
 def _header(path: pathlib.Path, file) -> tuple[dict, int]:
-    """Returns the header and the offset of the values. Raises FileError."""
+    """Returns the header, and the file offset at which the values begin. Raises FileError."""
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or length > min(size - 8, _MOST_HEADER):
@@ -80,9 +80,9 @@ def _header(path: pathlib.Path, file) -> tuple[dict, int]:
 
 
 def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Returns all tensors, mapped from the file. They are read-only; pages are read on first use.
+    """Returns all tensors by name, as read-only memory maps of the file.
 
-    ``path`` may be the ``.index.json`` of a sharded checkpoint. Raises FileError.
+    ``path`` may also be the ``.index.json`` of a sharded checkpoint. Raises FileError.
     """
     path = pathlib.Path(path)
     if path.name.endswith(".index.json"):

@@ -1,12 +1,12 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Finds the native part: the command-line tools and the runtime library.
+"""Finds the command-line tools and the runtime library, libfsdprt.so.
 
 The functions search in this order:
 
 1. ``FSDP_MLIR_HOME``: an installation, or a build folder (its ``bin/`` and ``lib/``);
 2. the package itself (``fsdp_mlir/native``), in a wheel that has the tools;
-3. ``PATH``; the library in ``lib`` beside the folder in which a tool was found.
+3. ``PATH`` for tools. For the library, ``lib`` beside a ``bin`` of ``PATH`` that has the tools.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ADVICE = ("set FSDP_MLIR_HOME to an installation or a build folder of fsdp-mlir
 
 
 def homes() -> list[pathlib.Path]:
-    """Returns the folders that may hold ``bin`` and ``lib``, the preferred one first."""
+    """Returns the folders that may contain ``bin`` and ``lib``, in the order of the search."""
     found = []
     if home := os.environ.get("FSDP_MLIR_HOME"):
         found.append(pathlib.Path(home))
@@ -37,7 +37,7 @@ def homes() -> list[pathlib.Path]:
 def find_tool(name: str) -> str:
     """Returns the path of a tool such as ``fsdp-compile``.
 
-    Raises ToolNotFoundError if it is not found.
+    Raises ToolNotFoundError if no searched folder has the tool.
     """
     for home in homes():
         path = home / "bin" / name
@@ -47,7 +47,7 @@ def find_tool(name: str) -> str:
 
 
 def find_library() -> str:
-    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if it is not found."""
+    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if the file is not found."""
     for home in homes():
         path = home / "lib" / "libfsdprt.so"
         if path.is_file():

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values of parameters by name: from a module, a mapping or a file, checked against an artifact."""
+"""Reads values of parameters from a module, a mapping or a file, and checks them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .native import refuse
 
 
 def named_arrays(values: Any) -> dict[str, np.ndarray]:
-    """Returns arrays by name from a mapping, a torch module or a path."""
+    """Returns the arrays of a mapping, a torch module or a file, by name."""
     if isinstance(values, (str, os.PathLike)):
         return safetensors.read(values)
     if hasattr(values, "state_dict") and callable(values.state_dict):
@@ -29,9 +29,9 @@ def named_arrays(values: Any) -> dict[str, np.ndarray]:
 
 
 def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
-    """Returns the values of ``weights`` for a run, or None for those of the artifact or its seed.
+    """Returns the arrays that ``weights`` selects. None means the artifact's or random values.
 
-    ``weights``: what the argument of Run may be. Raises BadInputError.
+    ``weights`` is the argument of Run. Raises BadInputError.
     """
     model: Model | None = getattr(artifact, "model", None)
     if weights is None or isinstance(weights, str) and weights == "model":
@@ -45,8 +45,8 @@ def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | 
 
 def checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
                     strict: bool) -> dict[str, np.ndarray]:
-    """Returns the parameters' values in ``arrays``. Raises BadInputError if a value does not fit
-    its parameter."""
+    """Returns the array of each parameter. Raises BadInputError if an array has no parameter or
+    does not fit it, or if a parameter that needs an array has none."""
     aliases = model.aliases if model is not None else {}
     buffers = model.buffers if model is not None else frozenset()
     known = {parameter.name: parameter for parameter in artifact.parameters}
@@ -85,7 +85,7 @@ def _nearest(name: str, known: Mapping[str, Any]) -> str:
 
 
 def dtype_number(array: np.ndarray) -> int:
-    """Returns the runtime's number of an array's element type. Raises BadInputError."""
+    """Returns the fsdprt_dtype of an array's element type. Raises BadInputError."""
     if isinstance(array, Bf16):
         return native.BF16
     for number in range(len(native.DTYPES)):

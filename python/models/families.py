@@ -1,10 +1,9 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small models of many families: two layers of width 64, batches of 2 x 32 tokens.
+"""Small models of many families. Each has two layers of width 64 and batches of 2 x 32 tokens.
 
-A family is a function that returns (module, example batch of one rank, loss). Batches have the
-shapes of the example. Integers are at most the largest integer of the example, and floats are
-normal.
+A family is a function that returns (module, example batch of one rank, loss). The batches of training have the shapes of the example. Their integers are
+at most the largest integer of the example, and their floats are normally distributed.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from torch import nn
 
 VOCABULARY, SEQUENCE, BATCH, WIDTH, HEADS, LAYERS = 256, 32, 2, 64, 4, 2
 FAMILIES: dict[str, tuple[str, object]] = {}
-# Further arguments of export_torch. Bloom's GeLUFunction computes the derivative of its forward.
+# Further arguments of export_torch by family. Bloom's GeLUFunction is a torch.autograd.Function whose backward is the derivative of its forward.
 OPTIONS: dict[str, dict] = {"Bloom": {"custom_gradients": "differentiate"}}
 
 
 def family(kind: str, name: str | None = None):
-    """Registers a function as a family of a kind such as "decoder"."""
+    """Registers a function as a family. ``kind`` is a group of families, such as "decoder"."""
 
     def register(function):
         FAMILIES[name or function.__name__] = (kind, function)
@@ -30,7 +29,7 @@ def family(kind: str, name: str | None = None):
 
 
 def tokens(limit: int = VOCABULARY, *shape: int) -> torch.Tensor:
-    """Returns an example of ids in [0, limit). Its largest element is limit - 1."""
+    """Returns an example of ids, whose largest element is limit - 1."""
     example = torch.zeros(shape or (BATCH, SEQUENCE), dtype=torch.int64)
     example.view(-1)[0] = limit - 1
     return example
@@ -42,7 +41,7 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Returns the loss of an encoder. A quarter of the tokens count; the other targets are -100."""
+    """Returns the loss of an encoder over a quarter of the targets; the others become -100."""
     return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 
@@ -56,7 +55,7 @@ def class_loss(model, images, labels):
 
 
 def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
-    """Returns a model with the attention implementation that transformers selects by default."""
+    """Returns a model of transformers with the attention implementation that is its default."""
     import transformers
 
     made = getattr(transformers, name + "Config")(**config)
@@ -69,7 +68,7 @@ def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
     torch.manual_seed(0)
     try:
         return getattr(transformers, name + head)(made).train()
-    except ValueError:  # the model has only the eager implementation
+    except ValueError:  # the model supports only the implementation "eager"
         made._attn_implementation = "eager"
         return getattr(transformers, name + head)(made).train()
 
@@ -185,7 +184,7 @@ _sequence("Marian", **_D, decoder_vocab_size=VOCABULARY)
 
 
 def _vision(name: str, inference: bool = False, **config):
-    """Returns a family. With ``inference`` batch norms use running statistics, as in fine-tuning."""
+    """Returns a family. If ``inference`` is set, batch norms use running statistics."""
 
     def make():
         module = _transformers(name, dict(image_size=32, num_channels=3, num_labels=10, **config),
@@ -256,7 +255,7 @@ def whisper():
 
 @family("decoder", "Llama with labels")
 def llama_labels():
-    """Returns a model that computes its loss from ``labels``, with inputs by name."""
+    """Returns a model that computes its own loss from ``labels``, and its inputs by name."""
     module = FAMILIES["Llama"][1]()[0]
     return module, {"input_ids": tokens(), "labels": tokens()}, None
 

@@ -1,18 +1,18 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains GPT-2 and Llama beside fully_shard of PyTorch on two gloo processes.
+"""Trains GPT-2 and Llama with this project and with PyTorch's fully_shard on two gloo processes.
 
     python python/models/fsdp2.py [--steps=50] [--bf16]
 
-Both programs use the same weights and tokens, AdamW with decay 0.1 of tensors of rank 2 or more,
-clipping at norm 1 and a warm-up of 10 steps. Prints, for each model, the largest relative
-difference of a loss and of a gradient norm. Exit code 1 if a loss differs by more than 1e-5 or a
-norm by more than 1e-4.
+Both use the same weights and tokens, AdamW with weight decay 0.1 for tensors of rank 2 or more,
+clipping at norm 1 and a warm-up of 10 steps. For each model, prints the largest relative difference
+of a loss and of a gradient norm. The exit code is 1 if a loss differs by more than 1e-5 or a norm
+by more than 1e-4.
 
-With --bf16 both use param_dtype bf16, and PyTorch runs twice: with attention as products and
-softmax, and with its fused kernel. Exit code 1 if this project's losses differ from those of the
-nearer PyTorch run by more than both runs differ from each other (largest difference over all
-steps).
+With --bf16, both use param_dtype bf16. PyTorch then trains twice: with attention as products and
+softmax, and with a fused attention kernel. The difference of two runs is the largest difference of
+a loss. The exit code is 1 if this project's run differs more from the nearer PyTorch run than the
+two PyTorch runs differ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MODELS = ("GPT2", "Llama")
 
 
 def rate(step: int) -> float:
-    """Returns the learning rate of a step, from 1."""
+    """Returns the learning rate of step `step`. The first step is 1."""
     return RATE * min(1.0, step / WARMUP)
 
 
@@ -53,9 +53,10 @@ def build(name: str):
 
 
 def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> NoReturn:
-    """Runs one process of fully_shard. The process of rank 0 writes losses and norms.
+    """Trains in one of the processes with fully_shard. The process of rank 0 writes losses and
+    norms.
 
-    ``kind`` is f32, math or flash. math and flash are attention kernels, which are used with bf16.
+    ``kind`` is f32, or math or flash for bf16 with that attention kernel of PyTorch.
     """
     import torch
     import torch.distributed as dist
@@ -98,12 +99,12 @@ def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> No
     dist.barrier()
     dist.destroy_process_group()
     sys.stdout.flush()
-    # Threads of gloo may abort a normal exit.
+    # A normal exit may abort because of gloo's threads.
     os._exit(0)
 
 
 def fully_sharded(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:
-    """Returns losses and gradient norms of fully_shard."""
+    """Returns the losses and gradient norms of training with fully_shard."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -118,7 +119,7 @@ def fully_sharded(name: str, steps: int, kind: str) -> tuple[list[float], list[f
 
 
 def own(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:
-    """Returns losses and gradient norms of this project."""
+    """Returns the losses and gradient norms of training with this project."""
     import fsdp_mlir as fm
 
     module, example, loss, draw = build(name)
@@ -133,7 +134,7 @@ def own(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:
 
 
 def worst(a: list[float], b: list[float]) -> float:
-    """Returns the largest relative difference."""
+    """Returns the largest relative difference of two elements with one index."""
     return max(abs(x - y) / abs(y) for x, y in zip(a, b, strict=True))
 
 

@@ -1,9 +1,10 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Weights and batches by rules that need only NumPy and do not depend on its version.
+"""Computes weights and batches by rules that need only NumPy and do not depend on its version.
 
-A tensor's generator is seeded by its name. Its values are 0.05 n, or 1 + 0.05 n for the scales of
-norms, where n is normal. ``numpy.random.RandomState`` keeps its streams between versions.
+The name of a tensor seeds its random numbers. With standard normal numbers n, its values are 0.05
+n, or 1 + 0.05 n for the scale of a norm layer. ``numpy.random.RandomState`` draws the same numbers
+in each version of NumPy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def value(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def set_weights(module) -> None:
-    """Sets the parameters of a module of torch."""
+    """Sets the parameters of a PyTorch module to these values."""
     import torch
 
     with torch.no_grad():
@@ -33,21 +34,21 @@ def set_weights(module) -> None:
 
 
 def draw(shape: tuple[int, ...], dtype, limit: int, random) -> np.ndarray:
-    """Returns ids in [0, limit) for an integer dtype, else normal floats."""
+    """Returns ids in [0, limit) for an integer dtype, and normally distributed floats otherwise."""
     if np.dtype(dtype).kind in "iu":
         return random.randint(0, limit, shape).astype(dtype)
     return random.standard_normal(shape).astype(dtype)
 
 
 def limits_of(examples: list[np.ndarray]) -> list[int]:
-    """Returns for each example of ids 1 + its largest id, and 0 for floats."""
+    """Returns 1 + the largest id of each example of integers, and 0 for each example of floats."""
     return [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
 
 
 def draw_batches(inputs: list, limits: list[int], ranks: int, steps: int) -> list[list[np.ndarray]]:
     """Returns a batch of all ranks for each step.
 
-    ``inputs`` have the shape and type of the batch of one rank; ids are below ``limits``.
+    ``inputs`` have the shapes and types of the batch of one rank. Ids are drawn below ``limits``.
     """
     random = np.random.RandomState(1)
     return [[draw((ranks * a.shape[0], *a.shape[1:]), a.dtype, limit, random)

@@ -108,7 +108,8 @@ def flax_optax():
 
 
 def rotary():
-    """A model with grouped queries, rotary positions, SwiGLU and jax.nn.dot_product_attention."""
+    """Returns a model with grouped queries, rotary positions, SwiGLU,
+    jax.nn.dot_product_attention."""
     keys = iter(jax.random.split(jax.random.key(0), 32))
     normal = lambda *shape: 0.02 * jax.random.normal(next(keys), shape, jnp.float32)
     d = W // H
@@ -150,7 +151,7 @@ def _name(path) -> str:
 
 
 def set_weights(params):
-    """Returns parameters with the values of initial.py."""
+    """Returns the tree of parameters with the values of initial.py."""
     from initial import value
 
     return jax.tree_util.tree_map_with_path(
@@ -158,7 +159,7 @@ def set_weights(params):
 
 
 def train(params, loss, batches, ranks, rate, decay):
-    """Trains with optax. Returns losses, and by name the weights and the largest gradients."""
+    """Trains with optax. Returns the losses, {name: weight} and {name: largest gradient}."""
     import optax
 
     optimizer = optax.adamw(rate, 0.9, 0.999, 1e-8, weight_decay=decay,

@@ -1,17 +1,16 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains small models of many families beside PyTorch and JAX, and writes a table of them.
+"""Trains small models of many families here and in PyTorch or JAX, and writes a table of results.
 
     python python/models/run.py --out=docs/models.md --curves=python/models/curves.json \\
         --ir=python/models/ir
 
-Each family runs in a process of its own with a time limit. It is exported and compiled for two
-ranks, and trains 20 AdamW steps (rate 1e-3, decay 0.01 of tensors of rank 2 or more) on other
-batches for each rank. The framework trains the same weights on the mean loss of both ranks.
---curves writes the framework's losses. --ir writes programs of some families, which
-tests/test_models.py trains without PyTorch.
+Each family runs in a process of its own with a time limit. The model is exported and compiled for two ranks,
+and trains 20 AdamW steps (rate 1e-3, decay 0.01 of tensors of rank 2 or more) on a different batch for each
+rank and step. PyTorch or JAX trains the same initial weights on the mean loss of both ranks. --curves writes these losses. --ir writes the exported
+programs of some families, which tests/test_models.py trains without PyTorch.
 
-Exit codes: 0 all families work, 1 one does not, 2 bad usage.
+Exit codes: 0 all families passed, 1 a family failed, 2 bad usage.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS, RANKS, RATE, DECAY = 20, 2, 1e-3, 0.01
 LIMIT_SECONDS = 240
-# Gradients below this fraction of the model's largest gradient count as rounding errors.
+# A gradient below this fraction of the model's largest gradient is taken as a rounding error.
 NOISE = 1e-6
-# Families whose programs are in python/models/ir. Their weights follow the rule of initial.py.
+# Families whose programs are in python/models/ir. Their initial weights are those of initial.py.
 STORED = ("GPT2", "Llama", "Gemma2", "Bert", "T5", "ViT", "Mixtral", "LSTM", "jax:flax")
 
 
 def torch_curve(module, loss, batches):
-    """Trains with PyTorch. Returns losses, weights after the last step, and the largest gradients."""
+    """Trains with PyTorch. Returns losses, final weights and largest gradients."""
     import torch
 
     named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
@@ -66,7 +65,7 @@ def torch_curve(module, loss, batches):
 
 
 def count_attention(model) -> tuple[int, int]:
-    """Returns the number of attention ops and of remaining softmaxes after Import."""
+    """Returns the numbers of attention ops and of other softmax ops after the stage Import."""
     from fsdp_mlir import tools
 
     done = subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
@@ -75,7 +74,7 @@ def count_attention(model) -> tuple[int, int]:
 
 
 def train(model, batches) -> tuple[list[float], dict[str, np.ndarray]]:
-    """Returns losses and weights of RANKS ranks, after checking that they equal those of one rank."""
+    """Trains with RANKS ranks and with one, checks that both agree, and returns losses and weights."""
     import fsdp_mlir as fm
 
     step = fm.compile(model, mesh=f"shard={RANKS}", optimizer=fm.AdamW(lr=RATE, weight_decay=DECAY))
@@ -86,13 +85,12 @@ def train(model, batches) -> tuple[list[float], dict[str, np.ndarray]]:
 
 
 def compare(model, curve, weights, largest, batches) -> dict:
-    """Compiles and trains ``model``. Returns the row of the table."""
+    """Compiles and trains ``model``. Returns its row of the table."""
     import fsdp_mlir as fm
 
     raised, left = count_attention(model)
     losses, after = train(model, batches)
-    # Some gradients are only rounding errors. AdamW turns them into steps of full size and any
-    # direction, so they are excluded.
+    # Tensors whose gradients are only rounding errors are not compared, because AdamW scales them to steps of full size in any direction.
     least = NOISE * max(largest.values())
     chosen = [p.name for p in model.parameters if not p.frozen and largest.get(p.name, 0) > least]
     far = {n: float(np.abs(after[n] - weights[n]).max()) / max(float(np.abs(weights[n]).max()), 1e-3)
@@ -140,7 +138,7 @@ def run_torch(name: str) -> dict:
 
 
 def frozen_weights(model):
-    """Returns the model with a copy of its weights, because training changes the module's weights."""
+    """Copies the model's weights, because training changes the weights of its module."""
     values = {name: np.array(value) for name, value in model.weights().items()}
     model.weights = lambda: values
     return model
@@ -164,7 +162,7 @@ def run_jax(name: str) -> dict:
 
 
 def child(name: str) -> int:
-    """Runs one family and prints its row as JSON on the last line."""
+    """Exports and trains one family, and prints its row of the table as JSON on the last line."""
     sys.path.insert(0, str(HERE))
     warnings.simplefilter("ignore")
     try:
@@ -185,7 +183,7 @@ def names() -> list[str]:
 
 
 def how(code: int) -> str:
-    """Returns how a process ended: its exit code, or the name of the signal."""
+    """Returns text on how a process ended: its exit code, or the signal that killed it."""
     return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 
@@ -222,7 +220,7 @@ def attention(row: dict) -> str:
 
 
 def page(rows: dict[str, dict]) -> str:
-    """Returns the page as Markdown."""
+    """Returns the page docs/models.md as Markdown."""
     good = sum("error" not in row and row["bf16"] == "yes" for row in rows.values())
     noisy: dict[int, list[str]] = {}
     for name, row in rows.items():
@@ -232,7 +230,7 @@ def page(rows: dict[str, dict]) -> str:
         "<!-- Written by python/models/run.py. -->", "# Models", "",
         "This page is for people who want to know whether their kind of model works. Small models "
         "of", f"{len(rows)} families, two layers of width 64, were exported from PyTorch or JAX. "
-        f"They trained {STEPS} AdamW", f"steps on {RANKS} ranks. Each rank has batches of its own. "
+        f"They trained {STEPS} AdamW", f"steps on {RANKS} ranks. Each rank has its own batches. "
         "The learning rate is 1e-3; weights of", "tensors of rank 2 or more decay by 0.01.", "",
         f"**{good} of {len(rows)} work.**", "",
         "| column | meaning |", "|---|---|",
@@ -248,8 +246,8 @@ def page(rows: dict[str, dict]) -> str:
         lines += [
             "The column of weights leaves out tensors whose gradient consists of rounding errors: "
             "below", f"{number(NOISE)} of the model's largest gradient. AdamW normalises these "
-            "errors to steps of full size in", "any direction. Most of these tensors are biases of "
-            "keys.", "", "| families | tensors left out |", "|---|---|",
+            "errors to steps of full size in", "any direction. Most of the tensors left out are "
+            "biases of keys.", "", "| families | tensors left out |", "|---|---|",
             *(f"| {', '.join(sorted(names))} | {count} |" for count, names in sorted(noisy.items())),
             ""]
     lines += [
@@ -269,9 +267,9 @@ def page(rows: dict[str, dict]) -> str:
 
 
 def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
-    """Writes the framework's losses, with one family per line.
+    """Writes the losses of PyTorch or JAX, with one family per line.
 
-    Also writes the limits of ids in the batches of the families whose programs are stored.
+    For the families STORED, also writes the limits below which the ids of batches are drawn.
     """
     lines = [f" {json.dumps(name)}: {json.dumps([round(v, 7) for v in row['curve']])}"
              for name, row in rows.items() if "curve" in row]
@@ -283,7 +281,7 @@ def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
 
 
 def store_programs(folder: pathlib.Path) -> None:
-    """Writes the exported programs of the families STORED, compressed and without locations."""
+    """Writes the exported programs of the families STORED, compressed and without source locations."""
     import families
     import fsdp_mlir as fm
     import jax_families

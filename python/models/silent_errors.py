@@ -1,12 +1,11 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Changes models in ways that an exporter could lose without a message, and checks the outcome.
+"""Changes models in ways that an exporter could ignore without a message, and checks what it does.
 
     python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
 
-Each plant changes a module or its batch. The table PLANTS lists the plants. The outcome must be a
-refusal, a warning, or the losses and weights of PyTorch's own training of the changed module.
-Prints a table; exit code 1 if one outcome is none of these.
+Each function in the table PLANTS changes a module or its batch. For the changed module, the export must be refused, or warn, or training must result in
+the losses and weights of PyTorch's own training. Prints a table. The exit code is 1 if none of the three is the case.
 """
 
 from __future__ import annotations
@@ -23,18 +22,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
-NEAR = 2e-5  # allowed relative difference of losses.
-# Allowed differences of weights, relative to the largest change of the tensor, and to its largest
-# element (for rounding in each step).
+NEAR = 2e-5  # allowed relative difference of losses
+# Allowed differences of weights: a fraction of the largest change of the tensor in training, plus per step a fraction of its largest element for rounding.
 NEAR_WEIGHTS, ROUNDING = 2e-3, 4e-7
-# Changes below this fraction of the largest change of all tensors are rounding errors, such as
-# those of key biases.
+# A tensor that changes by less than this fraction of the largest change of all tensors, such as a bias of keys, changes only by rounding errors.
 NOISE = 1e-5
 PLANTS: dict = {}
 
 
 class Unsuitable(Exception):
-    """The module has no layer of the kind that the plant changes."""
+    """Is raised if the module has no layer of the class that a plant changes."""
 
 
 def plant(function):
@@ -43,10 +40,9 @@ def plant(function):
 
 
 def largest(module, kind):
-    """Returns the middle one of the submodules of a class. Raises Unsuitable if there is none.
+    """Returns the middle submodule of a class, in the order of modules(). Raises Unsuitable if there is none.
 
-    Subclasses do not count: nn.MultiheadAttention reads the weight of such a submodule without
-    calling it.
+    Submodules of subclasses are ignored, because nn.MultiheadAttention reads the weight of such a submodule without calling it.
     """
     found = [m for m in module.modules() if type(m) is kind]
     if not found:
@@ -60,7 +56,7 @@ def hook(module, change):
 
 @plant
 def detach(module, batch):
-    """Replaces y by the mean of y and y.detach(), in the middle of the model."""
+    """Replaces the output y of a layer in the middle of the model by the mean of y and y.detach()."""
     from torch import nn
 
     hook(largest(module, nn.Linear), lambda y: 0.5 * y + 0.5 * y.detach())
@@ -68,7 +64,7 @@ def detach(module, batch):
 
 @plant
 def padding(module, batch):
-    """Stops the gradient of a row of the embedding that occurs in the batch."""
+    """Sets padding_idx of the embedding to an id that occurs in the batch."""
     from torch import nn
 
     table = next((m for m in module.modules() if isinstance(m, nn.Embedding)), None)
@@ -79,7 +75,7 @@ def padding(module, batch):
 
 @plant
 def tied(module, batch):
-    """Lets two layers share one weight."""
+    """Ties the weights of two layers."""
     from torch import nn
 
     shapes: dict = {}
@@ -93,7 +89,7 @@ def tied(module, batch):
 
 @plant
 def frozen(module, batch):
-    """Freezes a weight in the middle of the model."""
+    """Sets requires_grad=False for a weight in the middle of the model."""
     from torch import nn
 
     largest(module, nn.Linear).weight.requires_grad_(False)
@@ -121,7 +117,7 @@ def unused(module, batch):
 
 @plant
 def no_grad(module, batch):
-    """Computes a layer without gradients."""
+    """Computes a layer under torch.no_grad."""
     import torch
     from torch import nn
 
@@ -135,7 +131,7 @@ def no_grad(module, batch):
 
 @plant
 def ignored(module, batch):
-    """Sets some targets to -100."""
+    """Sets some targets to -100, which cross-entropy ignores."""
     targets = np.asarray(batch[-1])
     if targets.ndim < 2:
         raise Unsuitable("targets of tokens")
@@ -144,13 +140,13 @@ def ignored(module, batch):
 
 @plant
 def one_tensor(module, batch):
-    """Gives one tensor for two inputs in the example; the inputs differ in training."""
+    """Passes one tensor as two inputs of the example. In training, the inputs differ."""
     return "one tensor"
 
 
 @plant
 def rule(module, batch):
-    """Adds a torch.autograd.Function with its own gradient."""
+    """Adds a torch.autograd.Function whose backward is not the derivative of its forward."""
     import torch
     from torch import nn
 
@@ -168,8 +164,7 @@ def rule(module, batch):
 
 @plant
 def dropout(module, batch):
-    """Adds dropout. Losses cannot equal PyTorch's. Dropout must be off in evaluation and draw new
-    numbers in each step."""
+    """Adds dropout. Losses cannot be compared with PyTorch's. Instead, dropout must be off in evaluation, and must draw new numbers in each step."""
     import torch.nn.functional as F
     from torch import nn
 
@@ -179,7 +174,7 @@ def dropout(module, batch):
 
 @plant
 def out_of_range(module, batch):
-    """Puts an id beyond the embedding into the batch."""
+    """Puts an id into the batch that is not in the embedding's table."""
     ids = np.asarray(batch[0])
     if ids.dtype.kind not in "iu":
         raise Unsuitable("ids")
@@ -188,7 +183,7 @@ def out_of_range(module, batch):
 
 
 def reference(module, loss, batches):
-    """Trains with PyTorch's SGD. Returns losses, weights, and the largest change of each tensor."""
+    """Trains with PyTorch's SGD. Returns losses, weights and each tensor's largest change."""
     import torch
 
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
@@ -211,7 +206,7 @@ def reference(module, loss, batches):
 
 
 def outcome(name: str, planted: str) -> str:
-    """Returns "refused: ..", "warned: ..", "equal", "unsuitable: .." or "SILENT: .."."""
+    """Tests a plant. Returns "refused: ..", "warned: ..", "equal", "unsuitable: .." or "SILENT: .."."""
     import torch
 
     import families
@@ -263,7 +258,7 @@ def outcome(name: str, planted: str) -> str:
 
 
 def dropout_outcome(module, loss, run, batch) -> str:
-    """Checks that evaluation has no dropout and that two steps on one batch at rate 0 differ."""
+    """Checks that evaluation has no dropout, and that two steps with a learning rate of 0 on one batch have different losses."""
     import torch
 
     plain = run.evaluate(batch)

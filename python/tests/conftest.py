@@ -45,7 +45,8 @@ def single(model):
 
 @pytest.fixture
 def batches():
-    """Returns a function of the number of ranks: batches of tokens and targets, always the same."""
+    """Returns a function that returns batches of tokens and targets for a number of ranks. All
+    calls return equal batches."""
 
     def make(ranks, steps=4):
         random = np.random.default_rng(7)

@@ -1,4 +1,4 @@
-"""fsdp-ckpt: formats, conversions and damage."""
+"""Tests fsdp-ckpt: formats, conversions and damaged files."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from fsdp_mlir.checkpoint.tensors import Entry, convert_piece
 
 
 def content(path):
-    """Returns {name: (type, shape, bytes)} of a checkpoint."""
+    """Returns {name: (type, shape, bytes)} for the tensors of a checkpoint."""
     source = checkpoint.open_checkpoint(path)
     assert list(source.problems()) == [] and list(source.warnings()) == []
     return {name: (e.dtype, e.shape, b"".join(p.tobytes() for p in source.pieces(name)))
@@ -84,7 +84,7 @@ def test_module_has_the_command(single):
 
 
 def test_paths_and_usage(tmp_path, single, capsys):
-    assert run(capsys, "inspect", tmp_path)[0] == 0  # a folder with one file
+    assert run(capsys, "inspect", tmp_path)[0] == 0  # the folder contains one checkpoint
     for arguments in (["inspect", tmp_path / "none"], ["convert", single, single], [],
                       ["convert", single, tmp_path / "x", "--max-shard-bytes=0"],
                       ["convert", single, tmp_path / "x", "--to=npz"]):
@@ -207,7 +207,8 @@ def test_a_file_that_is_too_short_or_too_long(single, capsys):
 
 
 def test_damage_is_never_a_traceback(tmp_path, single, capsys):
-    """Flips, cuts and swaps bytes. The result is an error with the path or the same content."""
+    """Flips, cuts and swaps bytes of files. Reading must raise an error that names the path, or
+    return the same content."""
     r = random.Random(5)
     checkpoint.convert(single, tmp_path / "sharded", max_shard_bytes=200)
     checkpoint.convert(single, tmp_path / "dcp", to="dcp", max_shard_bytes=200)
@@ -259,7 +260,7 @@ def test_no_code_of_metadata_is_run(tmp_path, capsys, protocol):
         try:
             (folder / ".metadata").write_bytes(pickle.dumps({"a": Evil(*call)}, protocol))
         except TypeError:
-            continue  # a module cannot be pickled
+            continue  # the module os cannot be pickled
         for command in ("inspect", "verify"):
             code, text = run(capsys, command, folder)
             assert code == 1 and (folder / ".metadata").as_posix() in text
@@ -269,7 +270,7 @@ def test_no_code_of_metadata_is_run(tmp_path, capsys, protocol):
 
 
 def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
-    """The data.pkl in a .distcp file is read as data, too."""
+    """The file data.pkl inside a .distcp file is read as data as well."""
     checkpoint.convert(single, tmp_path / "dcp", to="dcp")
     mark = tmp_path / "ran"
     evil = pickle.dumps(Evil(os.system, (f"touch {mark}",)), 2)
@@ -298,7 +299,7 @@ def test_a_file_outside_of_the_folder_is_refused(tmp_path, single, capsys):
 
 
 def bomb(levels):
-    """Returns a pickle that names (), nested ``levels`` times with each level twice."""
+    """Returns a pickle of ``levels`` nested pairs, each of which contains the inner pair twice."""
     return b"\x80\x04)" + b"".join(
         b"q" + bytes([0]) + b"h\x00\x86" for _ in range(levels)) + b"X\x01\0\0\0x\x93."
 
@@ -387,7 +388,7 @@ def test_a_damaged_save_is_refused(saved, tmp_path, capsys):
 
 
 def test_memory_is_that_of_pieces(tmp_path):
-    """A conversion of 256 MiB to another type needs less than 150 MiB of new memory."""
+    """Converting a tensor of 256 MiB to another type allocates less than 150 MiB."""
     path = tmp_path / "big.safetensors"
     size = 64 << 20
     header = json.dumps({"x": {"dtype": "F32", "shape": [size], "data_offsets": [0, 4 * size]}})

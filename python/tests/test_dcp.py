@@ -1,4 +1,4 @@
-"""fsdp-ckpt beside torch.distributed.checkpoint: what one writes, the other reads."""
+"""fsdp-ckpt reads checkpoints of torch.distributed.checkpoint, which reads those of fsdp-ckpt."""
 
 import os
 import subprocess

@@ -24,7 +24,7 @@ def ids(limit, *shape, seed=0):
 
 
 def distinct(limit, *shape):
-    """Returns ids that differ along the last dim."""
+    """Returns ids in [0, limit), all different along the last dim."""
     rows = torch.stack([torch.randperm(limit, generator=torch.Generator().manual_seed(r))
                         for r in range(int(torch.tensor(shape[:-1]).prod()))])
     return rows[:, :shape[-1]].reshape(shape)
@@ -36,7 +36,7 @@ BIAS = torch.where(MASK, 0.0, -1e9).double()
 HEADS = (floats(2, 4, 5, 3), floats(2, 4, 7, 3, seed=1), floats(2, 4, 7, 6, seed=2))
 GROUPS = (floats(2, 4, 5, 3), floats(2, 2, 7, 3, seed=1), floats(2, 2, 7, 6, seed=2))
 IMAGE, KERNEL = floats(2, 4, 9, 7), floats(6, 2, 3, 2, seed=1)
-# Arguments and keywords of each overload. Cases cover every dim order, ends, ties and odd extents.
+# Positional and keyword arguments for each overload. The cases cover each order of dims, first and last positions, equal elements and odd extents.
 CASES = {
     "squeeze.dims": [((floats(1, 3, 1, 2), [0, 2]), {}), ((floats(1, 3, 1, 2), [-2, 1]), {}),
                      ((floats(1, 1), [0, 1]), {})],
@@ -95,7 +95,7 @@ CASES["histc.default"] = [
     ((ids(6, 40).double(), 6, 0, 5), {}), ((floats(40), 5, -1.0, 1.5), {}),
     ((floats(3, 7), 4), {}), ((torch.full((9,), 2.5).double(), 3), {}),
     ((torch.tensor([0.0, 1.0, -0.1, 1.1, 0.5]).double(), 2, 0, 1), {})]
-# The cases have one index among dims, repeated indices, indices from the end, and masks.
+# The cases have an index for a middle dim, repeated indices, negative indices, and masks.
 CASES["index_put.default"] = [
     ((floats(5, 4), [distinct(5, 3)], floats(3, 4, seed=1)), {}),
     ((floats(3, 5, 4), [None, distinct(5, 2, 2)[:1] - 5], floats(4, seed=1)), {}),
@@ -104,27 +104,26 @@ CASES["index_put.default"] = [
     ((ids(9, 5), [ids(5, 9)], ids(9, 9), True), {}),
     ((floats(5, 4), [floats(5, 4) > 0], floats(seed=1)), {}),
     ((floats(5, 4), [floats(5) > 0], torch.tensor(2.0).double()), {})]
-# The second matrix has no rows.
+# No rows belong to the second matrix.
 ENDS = torch.tensor([3, 3, 8], dtype=torch.int32)
 CASES["_grouped_mm.default"] = [((floats(8, 4).float(), floats(3, 4, 8, seed=1).float()), {"offs": ENDS})]
 CASES["_adaptive_avg_pool2d.default"] = [
     ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(2, 3, 8, 6), [4, 4]), {}),
     ((floats(3, 4, 7), [11, 2]), {}), ((floats(2, 3, 8, 6), [4, 1]), {})]
 CASES["_adaptive_avg_pool3d.default"] = [((floats(2, 3, 4, 6, 5), [3, 2, 7]), {})]
-# Some windows have two equal maxima, and some contain only -inf.
+# In some windows two elements are the maximum, and some contain only -inf.
 CASES["adaptive_max_pool2d.default"] = [
     ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(3, 4, 7).clamp(max=0.0), [11, 2]), {}),
     ((torch.where(floats(2, 5, 6) > 1, 1.0, -INF), [2, 4]), {})]
-# The cases have disjoint and overlapping windows, kernels beyond the padded edge, and no batch dim.
+# The windows are disjoint or overlap, some exceed the padded edge, and a case has no batch dim.
 CASES["col2im.default"] = [
     ((floats(2, 8, 16), [5, 5], [2, 2], [1, 1], [0, 0], [1, 1]), {}),
     ((floats(2, 8, 16), [6, 6], [2, 2], [1, 1], [1, 1], [2, 2]), {}),
     ((floats(2, 12, 15), [7, 6], [2, 3], [2, 1], [0, 1], [1, 2]), {}),
     ((floats(2, 4, 4), [7, 8], [2, 2], [1, 1], [0, 1], [4, 5]), {}),
     ((floats(6, 9), [4, 3], [1, 6], [1, 2], [3, 5], [4, 1]), {})]
-# Every overload of interpolation, up and down: by sizes, with aligned corners, by scales. If the
-# result has width 1, torch's antialiasing kernel repeats its first row, so these cases have height
-# 1.
+# Every overload of interpolation to larger and smaller extents: by sizes, with aligned corners, by scales. If the result has width 1, torch's antialiasing
+# kernel repeats its first row, so these cases have height 1.
 for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
             "_upsample_bicubic2d_aa"):
     CASES[_op + ".vec"] = [((floats(1, 2, 3, 4), [6, 5], False, None), {}),
@@ -134,12 +133,11 @@ for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_a
     CASES[_op + ".default"] = [((floats(1, 2, 3, 9), [6, 5], False), {}),
                                ((floats(1, 2, 5, 6), [9, 2], True), {}),
                                ((floats(1, 2, 5, 6), [7, 4], False, 1.5, 0.7), {})]
-# Random numbers cannot be compared; tests of the exporter cover dropout. Unwritten memory has no
-# values. A test with models covers the op of transformers, which has the same function as
-# _grouped_mm.
+# Random numbers cannot be compared, so the tests of the exporter cover dropout. The values of empty tensors are undefined. The op of transformers, which
+# computes _grouped_mm, is tested in models.
 WITHOUT_CASE = {"empty.memory_format", "empty_permuted.default",
                 "transformers::grouped_mm_fallback.default"}
-# Arguments that torch differentiates, for ops that have other float arguments.
+# Indices of the differentiable arguments, for ops that also have other float arguments.
 DIFFERENTIABLE = {"copy.default": (), "_native_batch_norm_legit_no_training.default": (0, 1, 2)}
 PAIRS = [(name, i) for name, cases in CASES.items() for i in range(len(cases))]
 
@@ -181,7 +179,7 @@ def test_values_and_gradients(name, case):
         assert a.shape == b.shape and a.dtype == b.dtype
         is_float = a.is_floating_point()
         if name == "topk.default" and not is_float:
-            # torch may return another of several equal values, so only values are compared.
+            # Of several equal elements, torch may return another index, so only values are compared.
             continue
         is_coarse = "upsample" in name or a.dtype == torch.float32
         torch.testing.assert_close(a, b, rtol=1e-5 if is_coarse else 1e-10,
@@ -196,7 +194,7 @@ def test_places_of_topk_are_different():
 
 
 def test_signatures_are_those_of_torch():
-    """Argument names are equal, because callers may pass arguments by name."""
+    """A decomposition has its op's argument names, because callers may pass arguments by name."""
     for name, function in functions().items():
         if "::" in name and not find(name):
             continue

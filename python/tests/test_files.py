@@ -1,4 +1,4 @@
-"""Weights files and arrays."""
+"""Tests .safetensors files and the conversion of arrays."""
 
 import json
 

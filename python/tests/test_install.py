@@ -17,7 +17,7 @@ MLIR = pathlib.Path("/usr/lib/llvm-22/lib/cmake/mlir/MLIRConfig.cmake")
 pytestmark = [pytest.mark.long,
               pytest.mark.skipif(not (SOURCE / "native").exists(), reason="the sources are not here")]
 NO_INDEX = ("Could not find a version that satisfies", "Failed to establish a new connection")
-# Finds the tools, compiles a model and trains it. Prints the folder of the tools and two losses.
+# This program finds the tools, compiles a model and trains it. It prints the folder of the tools and two losses.
 PROGRAM = """
 import pathlib, subprocess, sys, tempfile
 import numpy as np
@@ -37,7 +37,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 class Environment:
-    """A virtual environment beside the system's packages, without variables of this project."""
+    """A virtual environment that sees the system's packages but no variables of this project."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -51,7 +51,7 @@ class Environment:
                               env={**self.variables, **variables}, capture_output=True)
 
     def install(self, **variables):
-        """Installs the package. Skips the test where pip reaches no package index."""
+        """Installs the package. Skips the test if pip cannot connect to a package index."""
         done = self.run("-m", "pip", "install", "--no-deps", SOURCE,
                         CMAKE_BUILD_PARALLEL_LEVEL="2", **variables)
         if done.returncode and any(text in done.stdout + done.stderr for text in NO_INDEX):
@@ -72,7 +72,7 @@ def environment(tmp_path):
 
 
 def check_training(environment, home, **variables):
-    """The tools are those of ``home``, and a model learns."""
+    """Checks that the package uses the tools of ``home``, and that the loss of a model falls."""
     done = environment.run("-c", PROGRAM, **variables)
     assert done.returncode == 0, done.stderr
     where, losses = done.stdout.splitlines()[-2:]
@@ -90,7 +90,7 @@ def test_the_tools_are_built_into_the_package(environment):
 
 
 def test_without_a_compiler_the_package_is_python(environment):
-    """The build of the tools fails, and the package finds tools elsewhere."""
+    """If the tools cannot be built, the installed package finds tools elsewhere."""
     done = environment.install(CC="/nonexistent/cc", CXX="/nonexistent/c++")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert not (environment.package() / "native").exists()

@@ -48,7 +48,7 @@ def batch(seed=1, ranks=2):
 
 
 def gradients_agree(loss, ranks=2, **options):
-    """Takes one step of SGD here and in JAX, and compares the loss and all parameters."""
+    """Runs one step of SGD here and in JAX, and compares the loss and all parameters."""
     p = parameters()
     model = fm.export_jax(loss, p, *example(), **options)
     step = fm.compile(model, mesh=f"shard={ranks}", optimizer=fm.SGD(lr=1.0))
@@ -195,5 +195,5 @@ def test_batches_of_another_shape_are_refused():
         tokens, targets = batch()
         with pytest.raises(ValueError, match="tokens"):
             run.step((tokens[:, :-1], targets))
-        with pytest.raises(fm.BadInputError, match="16"):  # the ids go up to 15
+        with pytest.raises(fm.BadInputError, match="16"):  # ids must be below 16
             run.step((tokens + LIMIT, targets))

@@ -20,7 +20,7 @@ import fsdp_mlir as fm
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
 STORED = json.loads((MODELS / "curves.json").read_text())
 NAMES = sorted(STORED["limits"])
-# Losses differ by rounding, which AdamW amplifies in tensors whose gradient is nearly 0.
+# Allowed relative differences of losses. AdamW amplifies rounding errors in tensors whose gradient is nearly 0.
 TOLERANCE = {"T5": 5e-5}
 DTYPES = {"i64": np.int64, "i32": np.int32, "f32": np.float32}
 
@@ -30,7 +30,7 @@ _spec.loader.exec_module(initial)
 
 
 def train(model, limits, ranks):
-    """Returns the losses of the stored number of steps. Checks that one rank has equal losses."""
+    """Trains the stored number of steps and returns the losses, after a check against one rank."""
     examples = [np.empty(i.shape, DTYPES[i.dtype]) for i in model.inputs]
     weights = {p.name: initial.value(p.name, p.shape) for p in model.parameters}
     optimizer = fm.AdamW(lr=STORED["rate"], weight_decay=STORED["decay"])
@@ -67,7 +67,7 @@ def test_losses_follow_the_framework(name, tmp_path):
 
 
 def test_a_wrong_weight_is_noticed(tmp_path, monkeypatch):
-    """The tolerance is smaller than the effect of one wrong element of one weight."""
+    """If one element of one weight is wrong, the losses differ by more than the tolerance."""
     value = initial.value
 
     def changed(name, shape):
@@ -83,7 +83,7 @@ def test_a_wrong_weight_is_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["Llama", "ViT"])
 def test_exports_of_today_follow_the_stored_losses(name, monkeypatch):
-    """Models that the installed PyTorch exports follow the stored losses, too."""
+    """Models exported with the installed PyTorch have the stored losses as well."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     pytest.importorskip("iree.compiler")

@@ -1,4 +1,4 @@
-"""The structures of native.py equal those of the C headers."""
+"""Compares the structures of native.py with those of the C headers."""
 
 import ctypes
 import pathlib
@@ -24,7 +24,7 @@ def header():
 
 
 def members(name):
-    """Returns [(type, name)] of a struct of the headers."""
+    """Returns [(type, name)] for the members of a structure in the headers."""
     body = re.search(r"typedef struct %s \{(.*?)\} %s;" % (name, name), header(), re.S)[1]
     found = []
     for declaration in body.split(";"):

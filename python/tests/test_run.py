@@ -1,4 +1,4 @@
-"""Training through the C interface."""
+"""Tests Run: training through the runtime's C interface."""
 
 import pathlib
 import resource
@@ -28,8 +28,8 @@ def test_describes_the_artifact(step):
 
 
 def test_steps_are_those_of_the_command(step, batches, tmp_path):
-    """One batch gives equal weights through Python and through fsdp-run, bit for bit."""
-    # All samples are equal, so the samples that fsdp-run draws do not matter.
+    """Training on one batch in Python and with fsdp-run results in equal bits of all weights."""
+    # All samples are equal, so it does not matter which samples fsdp-run draws.
     one = tuple(np.repeat(array[:1], 4, axis=0) for array in batches(2)[0])
     for name, array in zip(("tokens", "targets"), one):
         np.save(tmp_path / f"{name}.npy", array)
@@ -175,7 +175,7 @@ def test_save_without_waiting(model, batches, tmp_path):
         for batch in data:
             run.step(batch)
             run.save(tmp_path / "b")
-    # close() waits for the last save.
+    # close() has waited for the last save.
     names = [f"step-0000000{number}" for number in range(1, 6)]
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["latest", *names]
     for file in (tmp_path / "b").rglob("*"):
@@ -300,7 +300,7 @@ def test_sgd_without_moments(model, batches):
 
 
 def test_a_process_per_rank(step, tmp_path):
-    """Two processes with RANK and WORLD_SIZE train like two threads."""
+    """Two processes with RANK and WORLD_SIZE compute the weights of two threads."""
     script = tmp_path / "train.py"
     script.write_text(f"""
 import sys, numpy as np, fsdp_mlir as fm
@@ -332,7 +332,7 @@ with step.train(seed=5) as run:
 
 
 def test_overhead_of_a_step(single, batches):
-    """A step in Python costs less than 100 microseconds more than the program itself."""
+    """Run.step takes less than 100 microseconds more than the compiled program."""
     import time
 
     batch = batches(1)[0]

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Changes that an exporter could lose are refused, reported, or train as in PyTorch.
+"""Changes that an exporter could ignore are refused or reported, or train as in PyTorch.
 
 Runs ``python/models/silent_errors.py`` for one model. Skipped if torch is not installed.
 """
@@ -39,7 +39,7 @@ def test_nothing_is_silent(silent_errors, planted):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_lost_change_is_noticed(silent_errors, monkeypatch):
-    """The comparison fails if the compiled module is not the changed module."""
+    """The comparison fails if the module before the change is compiled instead."""
     import copy
 
     import torch

@@ -1,8 +1,8 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The text of jax.export, compiled without JAX's passes: one step of SGD equals JAX's gradient.
+"""Compiles StableHLO text of jax.export. One step of SGD must be equal to JAX's gradient.
 
-Skipped where JAX is not installed. test/Import/stablehlo.test has programs that need no JAX.
+Skipped if JAX is not installed. test/Import/stablehlo.test tests programs without JAX.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from test_jax_export import LENGTH, ROWS, WIDTH, batch, cross_entropy, parameter
 
 
 def generic(text: str) -> str:
-    """Returns the module in generic form."""
+    """Returns a StableHLO module as text in MLIR's generic form."""
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*does not record stop_gradient"
 
 
 def agrees(tmp_path, middle, form, tolerance=2e-5):
-    """Compares a step of SGD at rate 1 with the gradient of JAX, for the loss around ``middle``."""
+    """Compares a step of SGD with learning rate 1 with the gradient of JAX, for a loss that calls ``middle``."""
     p = parameters()
 
     def loss(p, tokens, targets):

@@ -29,7 +29,7 @@ def example(rows=2, length=6, limit=16):
 
 
 class Small(nn.Module):
-    """An embedding, the derived class's ``middle``, and a head."""
+    """A model of an embedding, the method ``middle`` of the derived class, and an output head."""
 
     def __init__(self, **options):
         super().__init__()
@@ -46,7 +46,7 @@ class Small(nn.Module):
 
 
 def gradients_agree(module, batch=None, loss=loss_fn, frozen=()):
-    """Takes one step of SGD here and in torch, on two ranks, and compares all parameters."""
+    """Runs one step of SGD here on two ranks and in torch, and compares all parameters."""
     first = example()
     model = fm.export_torch(module, (first, first), loss=loss)
     step = fm.compile(model, mesh="shard=2", optimizer=fm.SGD(lr=1.0))
@@ -157,7 +157,7 @@ def test_unused_inputs_are_reported():
 
 
 class Straight(torch.autograd.Function):
-    """Rounds, and passes the gradient through."""
+    """Rounds in the forward, and returns the gradient unchanged in the backward."""
 
     @staticmethod
     def forward(ctx, x):
@@ -179,7 +179,7 @@ def test_gradients_of_their_own_are_refused():
 
 
 def test_gradients_of_their_own_are_refused_if_apply_was_kept():
-    """Modules often store ``MyFunction.apply`` and call it later."""
+    """A module that has stored ``MyFunction.apply`` before the export is refused too."""
     class Model(Small):
         def __init__(self):
             super().__init__()
@@ -287,7 +287,7 @@ def test_dropout_is_keyed_and_off_in_evaluations():
 
 
 class Recurrent(nn.Module):
-    """Layers with dropout between them. The loss takes the output and the last states."""
+    """Recurrent layers with dropout between them. The loss reads the output and the final states."""
 
     def __init__(self, kind, directions, batch_first, dropout, **options):
         super().__init__()
@@ -331,19 +331,18 @@ def test_dropout_between_layers_with_projections():
 
 
 def test_gradients_of_recurrent_layers_with_dropout():
-    """At a probability of 1e-12 nothing is dropped, so gradients equal those without dropout."""
+    """With a probability of 1e-12 nothing is dropped, so gradients equal those without dropout."""
     gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())
 
 
 def imported(model):
-    """Returns the program after the compiler's Import stage."""
+    """Returns the text of a model after the compiler's stage Import."""
     return subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
                           input=model.text, check=True, capture_output=True, text=True).stdout
 
 
 def test_documents_without_bounds_are_folded():
-    """Document numbers are computed from positions, as in transformers, and there is one
-    document."""
+    """Document ids of a single document, which are computed from positions as in transformers, do not add a mask."""
     class Model(Small):
         def middle(self, x):
             places = torch.arange(x.shape[1]).expand(x.shape[:2])
@@ -360,7 +359,7 @@ def test_documents_without_bounds_are_folded():
 
 
 def test_documents_of_the_batch_are_raised():
-    """A causal mask within documents keeps each row's own key for any document ids."""
+    """With a causal mask within documents, each query has at least its own key for all document ids."""
     class Model(Small):
         def forward(self, tokens):
             x = self.embed(tokens)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops of PyTorch that need decompositions of the exporter train as in PyTorch.
 
-Each op stands between a layer and the loss of a small module, which takes one step of SGD on two
-ranks, here and in torch. Skipped where torch is not installed.
+Each op is between a layer and the loss of a small module. The module trains one step of SGD on two ranks with this project, and one in torch. Skipped if
+torch is not installed.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ OPS: dict = {}
 
 
 class Around(nn.Module):
-    """An op after a layer: features of 2 x 8 x 16, all between -1 and 1."""
+    """A module that applies an op to the features of a layer: 2 x 8 x 16 values between -1 and 1."""
 
     def __init__(self, op, *parts):
         super().__init__()
@@ -42,7 +42,7 @@ def square_loss(module, x):
 
 
 def train_both(module):
-    """Takes one step here and in torch, and compares the loss and all weights."""
+    """Runs one step here and in torch, and compares the loss and all weights."""
     model = fm.export_torch(module, (torch.zeros(2, 8, 16),), loss=square_loss)
     step = fm.compile(model, mesh="shard=2", optimizer=fm.SGD(lr=1.0))
     batch = torch.randn((4, 8, 16), generator=torch.Generator().manual_seed(1))
@@ -155,7 +155,7 @@ def argsort_of_constants(x):
 
 @op
 def routing(x):
-    """Sorts rows by the expert that each row chooses, and restores their order."""
+    """Sorts rows by the index of their chosen expert, scales them, and restores their order."""
     order = x[..., :4].argmax(-1).flatten().argsort(stable=True)
     rows = x.flatten(0, 1)[order] * torch.linspace(1, 2, order.numel())[:, None]
     inverse = torch.empty_like(order)
@@ -196,7 +196,7 @@ def complex_rotation(x):
 
 @op
 def complex_arithmetic(x):
-    """Computes sums, quotients, conjugates, exponentials, parts and absolute values."""
+    """Computes sums, quotients, conjugates, exponentials, parts and absolute values of complex numbers."""
     a = pairs(x)
     b = (a.conj() + 1j * a) / (2 - 1j) - x[..., :8] / (a + 3)
     c = torch.cat([b, x[..., :8]], -1).transpose(1, 2).flatten(1)[:, 3:50].sum(-1)
@@ -213,14 +213,14 @@ def complex_products(x):
 
 @op
 def detached_complex(x):
-    """The gradient stops at one factor, and goes through complex numbers elsewhere."""
+    """The gradient stops at one factor of a complex product, but not at the other."""
     a = pairs(x)
     scale = torch.view_as_real(a).flatten(-2).detach()
     return torch.view_as_real(a * a.detach()).flatten(-2) * scale
 
 
 class Rotary(nn.Module):
-    """Rotations by a complex buffer, as in the first Llama."""
+    """Rotates pairs by a complex buffer, as the original code of Llama does."""
 
     def __init__(self):
         super().__init__()
@@ -242,7 +242,7 @@ def test_other_ops_of_complex_numbers_are_refused_with_their_line():
 
 
 class Experts(nn.Module):
-    """A linear layer of four experts; each row has one. Two experts get no rows."""
+    """Multiplies each row by the weight of its expert, which is one of four. Two of the experts have no rows."""
 
     def __init__(self, product):
         super().__init__()

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each function calls its C++ counterpart inside guard(), which turns exceptions into a status and
-// a message. takeStruct() and giveStruct() copy structs from and to the caller.
+// Implements the C interface. Each function calls its C++ counterpart in guard(), which catches
+// exceptions and returns their status and message. takeStruct() copies a struct from the caller,
+// and giveStruct() copies a struct to the caller.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the handles of the C interface, and guard(), which turns exceptions into errors.
+// Defines the handles of the C interface, and guard(), which reports exceptions as errors of calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ struct fsdprt_session {
 
 namespace fsdprt {
 
-/// Writes `status` and `message` to `error`, as far as its struct_size permits. `error` may be
-/// null. Returns `status`.
+/// Writes `status` and `message` to `error`. Shortens the message to the space that
+/// error->struct_size leaves. `error` may be null. Returns `status`.
 inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
                             const char *message) noexcept {
   if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)
@@ -39,8 +39,8 @@ inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
   return status;
 }
 
-/// Calls body() and returns FSDPRT_OK. If body() throws, returns the status of the exception, and
-/// writes its message to `error`.
+/// Calls body() and returns FSDPRT_OK. If body() throws, returns the status of the exception and
+/// writes the message of the exception to `error`.
 template <typename Body>
 fsdprt_status guard(fsdprt_error *error, Body body) noexcept {
   try {

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the functions that describe the sharded layout. A save contains this description, so
-// that it can be read without the artifact.
+// Implements the C functions that describe the mesh, the units and the sharded states of an
+// artifact. Saves contain a description of this layout, so that they can be read without the
+// artifact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +15,7 @@
 
 using namespace fsdprt;
 
-/// Returns state `index` of the program 'step', or null if there is none.
+/// Returns state `index` of the program 'step', or null if the state or the program does not exist.
 static const fb::State *stateAt(const Artifact &artifact, uint64_t index) {
   const fb::Program *step = artifact.program("step");
   const auto *states =

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A caller that was compiled with an older header has shorter structs. Members that are missing in
-// its struct are read as zero and are not written.
+// A caller that was compiled with an older header has structs with fewer members. takeStruct() sets
+// the missing members to zero, and giveStruct() does not write them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 
 namespace fsdprt {
 
-/// Returns a complete struct with the members that the caller's struct has and zeros in all others.
-/// `from` may be null.
+/// Returns a complete struct: a copy of the members in the caller's struct `from`, and zeros in the
+/// other members. `from` may be null.
 template <typename Struct>
 Struct takeStruct(const Struct *from) {
   Struct result = {};
@@ -31,7 +31,7 @@ Struct takeStruct(const Struct *from) {
   return result;
 }
 
-/// Copies the members of `filled` that the caller's struct `to` has.
+/// Copies those members of `filled` that exist in the caller's struct `to`.
 template <typename Struct>
 void giveStruct(Struct &filled, Struct *to) {
   size_t size = std::min(to->struct_size, sizeof filled);

@@ -10,7 +10,7 @@
 //   0          arena_bytes   hostBegin             mappedBytes   fileBegin     + file_bytes
 //   | device    |    gap      | host                |    gap      | file          |
 //
-// If the device is a CPU, a rank maps both arenas as one range.
+// If the device is a CPU, each rank maps its two arenas as one range of memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@
 
 namespace fsdprt {
 
-/// Largest size in bytes of either arena of a verified layout.
+/// Largest size in bytes of an arena, of the device or of the host, in a verified layout.
 constexpr uint64_t maxArenaBytes = uint64_t(1) << 48;
 
-/// hostBegin() and mappedBytes() do not overflow, because arenas have at most maxArenaBytes bytes.
+/// hostBegin() and mappedBytes() do not overflow, because no arena exceeds maxArenaBytes bytes.
 inline uint64_t hostBegin(const fb::Layout &layout) {
   uint64_t mask = FSDPRT_HOST_ARENA_ALIGNMENT - 1;
   return (layout.arena_bytes() + mask) & ~mask;
@@ -34,9 +34,9 @@ inline uint64_t hostBegin(const fb::Layout &layout) {
 inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
-/// Returns the end offset of a buffer with its padding, if its last byte is at offset `end` - 1.
-/// Buffers are padded to a multiple of FSDPRT_BUFFER_ALIGNMENT, but not beyond the end of the
-/// arenas.
+/// Returns the offset at which the padding of a buffer ends. `end` is the end offset of the buffer
+/// without padding. A buffer is padded to a multiple of FSDPRT_BUFFER_ALIGNMENT bytes, but not
+/// beyond the end of the arenas.
 inline uint64_t alignedEnd(const fb::Layout &layout, uint64_t end) {
   uint64_t mask = FSDPRT_BUFFER_ALIGNMENT - 1;
   return std::min((end + mask) & ~mask, mappedBytes(layout));
@@ -54,7 +54,7 @@ inline bool isOnHost(const fb::Layout &layout, uint64_t offset) {
 inline bool isOnDevice(const fb::Layout &layout, uint64_t offset) {
   return !isOnHost(layout, offset) && !isInFile(layout, offset);
 }
-/// Returns true if [begin, last + bytes) lies in one arena or in the file.
+/// Returns true if the range [begin, last + bytes) lies in one arena or in the file of states.
 inline bool liesInArena(const fb::Layout &layout, uint64_t begin, uint64_t last, uint64_t bytes) {
   uint64_t end = isInFile(layout, begin)   ? fileBegin(layout) + layout.file_bytes()
                  : isOnHost(layout, begin) ? mappedBytes(layout)

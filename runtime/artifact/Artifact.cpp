@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check the header: magic number, version, sizes, and the ranges of sections.
-//  2. Read the whole file into memory that is aligned to 64 bytes, and check the hash.
-//  3. Check the manifest by the verifier of FlatBuffers, and then by every rule of Verifier.h.
-//  4. Load the image (Image.cpp), and find the function of each phase. If there is no image,
-//     programs can be read but not run.
+//  1. Check the magic number, the version, the sizes and the ranges of sections in the header.
+//  2. Read the whole file into memory that is aligned to 64 bytes, and check the file's hash.
+//  3. Check the manifest with the verifier of FlatBuffers, and then with the rules in Verify*.cpp.
+//  4. Load the image of compiled code (Image.cpp), and find the function of each kernel phase in
+//     it. Programs of a file without image can be read but not run.
 //
-// (V23) A launch record of the function of a phase (fsdprt/launch_record.h) has the extent and tile
-//       of the phase, and the sizes of its kernel.
+// (V23) The function of a phase has a launch record (fsdprt/launch_record.h) with the extent and
+//       the tile of the phase, and the sizes of scratch memory and bindings of the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ struct Descriptor {
 };
 } // namespace
 
-/// Reads `size` bytes of the file. Throws Error on failure.
+/// Reads the next `size` bytes of the file to `to`. Throws Error on failure.
 static void readBytes(int fd, std::byte *to, size_t size, const std::string &path) {
   for (size_t done = 0; done < size;) {
     ssize_t got = ::read(fd, to + done, size - done);
@@ -102,8 +102,7 @@ std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size,
   return artifact;
 }
 
-/// Checks the header. `beginning` points to the first bytes of the file: `size` bytes, or the size
-/// of a header if that is smaller.
+/// Checks the header. `beginning` points to the first min(size, sizeof header) bytes of the file.
 void Artifact::checkHeader(const void *beginning) {
   const char *name = file.c_str();
   if (size < sizeof header)
@@ -151,8 +150,8 @@ void Artifact::checkHeader(const void *beginning) {
              name, (unsigned long long)end, size);
 }
 
-/// Checks that a section of the file begins after `end`, the end of the previous section, with no
-/// more than the required padding. Then sets `end` to the end of the section.
+/// Checks that a section of the file begins at `end`, the end of the previous section, rounded up
+/// to `alignment`. Then sets `end` to the end of the checked section.
 void Artifact::checkSection(const char *what, uint64_t offset, uint64_t bytes, uint64_t alignment,
                             uint64_t &end) {
   uint64_t expected = (end + alignment - 1) / alignment * alignment;
@@ -173,7 +172,7 @@ void Artifact::checkHash() {
              file.c_str());
 }
 
-/// Returns the words that a launch record must have for a phase.
+/// Returns the 64-bit words that the launch record of a phase must contain.
 static std::vector<uint64_t> recordOf(const fb::Kernel &kernel, const fb::Phase &phase) {
   std::vector<uint64_t> record = {phase.extent(), phase.tile(), kernel.shared_bytes(),
                                   kernel.worker_bytes(), 0};
@@ -193,8 +192,8 @@ static std::string textOfRecord(const uint64_t *record) {
   return text + (record[4] > most ? " … bytes" : " bytes");
 }
 
-/// Returns an empty text if `object`, the launch records of a function, contains the record
-/// `needed`. Otherwise returns the problem. (V23)
+/// Checks (V23). `object` contains the launch records of a function. Returns an empty text if one
+/// of these records equals `needed`, and otherwise a text that describes the difference.
 static std::string problemOfLaunch(Image::Words object, const std::vector<uint64_t> &needed) {
   constexpr uint64_t mostRecords = 64;
   size_t at = 1;
@@ -243,11 +242,11 @@ void Artifact::check(Rules rules) {
   checkHash();
   const auto *manifestBytes =
       reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
-  // A table and the reference to it have at least 8 bytes. A manifest in which several references
-  // to one table exceed this limit is refused.
+  // A table and one reference to the table have at least 8 bytes in total, which limits the number
+  // of tables. The verifier counts a table once per reference, and refuses more than max_tables.
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
                                  /*max_tables=*/header.manifest_size / 8 + 1);
-  // VerifyManifestBuffer() reads 8 bytes to check the identifier.
+  // VerifyManifestBuffer() reads the first 8 bytes without a check of the size.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema",
              file.c_str());

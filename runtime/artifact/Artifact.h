@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An Artifact exists only after the verifier has checked the whole file. With Rules::form, code is
-// not loaded, and the ranges that commands access are not checked. The file is read into private
-// memory, so that it cannot change after the check.
+// An object of class Artifact exists only after the verifier has checked the whole file. With
+// Rules::form, code is not loaded, and the ranges that commands access are not checked. The file is
+// read into private memory, so that later changes of the file have no effect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +34,10 @@ struct KernelPhase {
 
 class Artifact {
 public:
-  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both check it
-  /// and throw Error on failure. If `verifyKey` is the path of a PEM file with a public key,
-  /// PATH.sig must have a signature by this key.
+  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both functions
+  /// check the artifact and throw Error on failure. If `verifyKey` is not empty, a file PATH.sig
+  /// must contain a signature of the artifact PATH. The PEM file `verifyKey` contains the public
+  /// key.
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all,
                                         const std::string &verifyKey = "");
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,
@@ -46,17 +47,17 @@ public:
   const fb::Manifest &manifest() const { return *root; }
   const fsdprt_artifact_header &getHeader() const { return header; }
   const Mesh &getMesh() const { return mesh; }
-  /// Returns true if programs can run. Returns false if the artifact was compiled with --no-code,
-  /// so that it does not contain the code of kernels.
+  /// Returns true if the programs can be run, and false if the artifact was compiled with --no-code
+  /// and therefore contains no code of its kernels.
   bool hasCode() const {
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
-  /// Returns the phases of kernel i. The artifact must have code for a CPU.
+  /// Returns the functions of the phases of kernel `i`. The artifact must contain code for a CPU.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
-  /// Returns null if the artifact is for a CPU.
+  /// Describes the code for a GPU. Returns null if the artifact is for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }
-  /// cubin() and ptx() return the machine code and the PTX of an artifact for a GPU. The result is
-  /// empty if the artifact does not contain such code.
+  /// cubin() and ptx() return the machine code and the PTX of an artifact for a GPU. Each returns
+  /// an empty text if the artifact does not contain that form of code.
   std::string_view cubin() const {
     const fb::Gpu &gpu = *root->gpu();
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset + gpu.cubin_offset()),
@@ -66,11 +67,11 @@ public:
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset),
             root->gpu()->ptx_bytes()};
   }
-  /// Returns the stored values of a parameter, which are aligned to 64 bytes.
+  /// Returns the stored initial values of a parameter. They are aligned to 64 bytes.
   const std::byte *values(const fb::Value &value) const {
     return bytes.get() + header.values_offset + value.offset();
   }
-  /// Returns the program `name`, or null if there is none.
+  /// Returns the program `name`, or null if no such program exists.
   const fb::Program *program(const char *name) const;
 
 private:

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An entry of the table has the name of a feature, the leaf, subleaf, register and bit of CPUID,
-// and the registers that the operating system must save: bits 1-2 of XCR0 for AVX, also bits 5-7
-// for AVX-512, and bits 17-18 for AMX.
+// An entry of the table contains a feature's name, and the leaf, subleaf, register and bit of CPUID
+// that report the feature. The last member of an entry is a mask of the bits of XCR0 that the
+// operating system must set: bits 1-2 for AVX, bits 1-2 and 5-7 for AVX-512, bits 17-18 for AMX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,7 +137,7 @@ static Feature featureOfThis(const char *name) {
   return cpuFeature(name, {askThis, statesSavedHere});
 }
 
-#else // On other processors, /proc/cpuinfo lists the features.
+#else // On other processors, the line "Features" of /proc/cpuinfo lists the features.
 
 #include <cstdio>
 

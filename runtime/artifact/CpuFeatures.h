@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Queries features of the processor by CPUID and XGETBV. Their names are those of /proc/cpuinfo.
+// Detects features of the processor with the instructions CPUID and XGETBV. The names of features
+// are those in /proc/cpuinfo.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,20 +19,20 @@ namespace fsdprt {
 
 enum class Feature { present, absent, unknown };
 
-/// Returns whether this processor has a feature, or `unknown` if the runtime cannot query the
-/// feature. Features in the environment variable FSDPRT_HIDE_FEATURES ("avx512f,avx512_bf16") count
+/// Returns `present` or `absent`, or `unknown` if the runtime cannot detect the feature `name`.
+/// Features that the environment variable FSDPRT_HIDE_FEATURES lists ("avx512f,avx512_bf16") count
 /// as absent, so that tests can check how artifacts for newer processors are refused. Throws Error
-/// if the variable has an unknown name.
+/// if the variable lists an unknown feature.
 Feature cpuFeature(const char *name);
 
 #if defined(__x86_64__)
 /// Functions that return the results of the instructions CPUID and XGETBV.
 struct Processor {
   std::function<bool(uint32_t leaf, uint32_t subleaf, uint32_t (&registers)[4])>
-      cpuid;                             ///< returns false if the leaf does not exist
-  std::function<uint32_t()> savedStates; ///< returns the low half of XCR0; needs OSXSAVE
+      cpuid;                             ///< executes CPUID; returns false if no such leaf exists
+  std::function<uint32_t()> savedStates; ///< reads the low half of XCR0; requires OSXSAVE
 };
-/// Returns whether `processor` has a feature, or `unknown`.
+/// Returns `present` or `absent` according to `processor`, or `unknown`.
 Feature cpuFeature(const char *name, const Processor &processor);
 #endif
 

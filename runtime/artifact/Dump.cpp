@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The text consists of the header, the mesh, units with their parameters, layouts, kernels, and
-// programs with one command per line:
+// Writes the header, the mesh, the units with their parameters, the layouts, the kernels and the
+// programs of an artifact. A program is written with one line for each command:
 //
 //     program 'step' on layout 0
 //         3  all_gather    f32 x 640 over shard  [0, +2560) -> [4096, +5120)  id 0 channel 1  ; h.0
@@ -51,8 +51,8 @@ private:
   static std::string text(const flatbuffers::String *string) {
     return string ? printable(string->str()) : "";
   }
-  /// Returns the name of an axis of the mesh or, for groups of neighbours on an axis, a text such
-  /// as "shard:2".
+  /// Returns the name of axis `number` of the mesh, or a text such as "shard:2" if `number` denotes
+  /// the groups of 2 neighbours on the axis `shard`.
   std::string axis(uint32_t number) const {
     uint32_t axes = count(manifest.mesh());
     if (number < axes)
@@ -79,7 +79,7 @@ private:
       result += std::to_string(dims->Get(i)) + "x";
     return result;
   }
-  /// Returns the initial values of a parameter as text.
+  /// Returns a text that describes the initial values of a parameter.
   static std::string start(const fb::Param &param) {
     if (const fb::Value *value = param.value())
       return format("values [%llu, +%llu) %s", (ull)value->offset(), (ull)value->bytes(),
@@ -199,7 +199,7 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
   }
 }
 
-/// Returns the epilogue of a cuBLASLt product as text.
+/// Returns a text that describes the epilogue of a matrix product by cuBLASLt.
 static std::string afterSums(const fb::Product &product) {
   std::string text = product.addend() ? ", added" : "";
   text += product.bias() ? ", bias" : "";

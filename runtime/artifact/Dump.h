@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes an artifact as text for people. fsdp-run --dump prints this text.
+// Writes the content of an artifact as readable text, for `fsdp-run --dump`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 namespace fsdprt {
 
-/// Calls `write` with consecutive parts of the text. Ends and returns false if `write` returns
-/// false.
+/// Calls `write` with consecutive parts of the text until `write` returns false. Returns false if
+/// `write` has returned false.
 bool dumpArtifact(const Artifact &artifact, const std::function<bool(const std::string &)> &write);
 
 } // namespace fsdprt

@@ -4,19 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check the headers: ELF64, little-endian, ET_DYN, for this machine.
-//  2. Copy the PT_LOAD segments into one anonymous mapping. They must be on separate pages, must
-//     not be both writable and executable, and must not exceed the size of the image together.
-//  3. Find tables through PT_DYNAMIC. Refuse initialisers, text relocations, and required libraries
-//     other than libc and libm.
-//  4. Read the symbols, whose number is in DT_HASH or DT_GNU_HASH. Refuse undefined symbols other
-//     than those in MathFunctions.h. Keep objects, and functions in executable segments, by name.
-//     Names may share bytes, but the sum of their lengths must not exceed the size of the image.
-//  5. Apply RELATIVE relocations, and relocations of the symbols, in writable segments only.
+//  1. Check that the headers describe a little-endian ELF64 file of type ET_DYN for this machine.
+//  2. Copy the PT_LOAD segments into one anonymous mapping. Segments must not share pages, and no
+//     segment may be both writable and executable. The sum of the sizes of the segments must not
+//     exceed the size of the image.
+//  3. Find the tables of symbols and relocations through PT_DYNAMIC. Refuse initialisers, text
+//     relocations, and required libraries other than libc and libm.
+//  4. Read the symbols. Their number follows from DT_HASH or DT_GNU_HASH. Refuse undefined symbols
+//     that MathFunctions.cpp does not list. Store the addresses of objects, and of functions in
+//     executable segments, by name. Names may share bytes, but the sum of the lengths of all names
+//     must not exceed the size of the image.
+//  5. Apply relocations of type RELATIVE, and relocations that refer to symbols. Refuse relocations
+//     of bytes in segments that are not writable.
 //  6. Protect each segment according to its flags, and make the RELRO range read-only.
 //
-// The time is linear in the size of the image. Lazy binding, thread-local storage and RELR are not
-// supported.
+// Loading takes time linear in the size of the image. Lazy binding, thread-local storage and RELR
+// are not supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +71,7 @@ private:
     badInput("%s: kernel image: %s", file.c_str(), why.c_str());
   }
 
-  /// Reads a value at an offset of the file. `what` names the value in messages.
+  /// Reads a value of type T at offset `offset` of the file. `what` names the value in messages.
   template <typename T>
   T fromFile(uint64_t offset, const char *what) {
     if (offset > size || size - offset < sizeof(T))
@@ -90,7 +93,7 @@ private:
     return nullptr;
   }
 
-  /// Reads a value at an address of the loaded image. `what` names the value in messages.
+  /// Reads a value of type T at `address` in the loaded image. `what` names the value in messages.
   template <typename T>
   T fromMemory(uint64_t address, const char *what) {
     const std::byte *from = find(address, sizeof(T));
@@ -123,7 +126,7 @@ private:
   uint64_t lowest = 0, segmentBytes = 0;
   uint64_t strings = 0, stringsSize = 0, symbols = 0, hash = 0, gnuHash = 0;
   uint64_t rela = 0, relaSize = 0, jumps = 0, jumpsSize = 0;
-  std::vector<uint64_t> addresses; ///< address of each symbol in this process, or 0
+  std::vector<uint64_t> addresses; ///< address of each symbol; 0 if undefined
   std::vector<uint64_t> needed;
 };
 
@@ -196,8 +199,8 @@ void ImageLoader::map() {
                 segment.p_filesz);
 }
 
-/// Refuses an entry of the dynamic section that requires an initialiser, text relocations or
-/// relocations in another format than RELA.
+/// Refuses an entry of the dynamic section that requires an initialiser, text relocations, or
+/// relocations in a format other than RELA.
 void ImageLoader::refuseEntry(int64_t tag, uint64_t value) {
   switch (tag) {
   case DT_INIT:
@@ -262,8 +265,8 @@ std::string_view ImageLoader::stringAt(uint64_t offset) {
   return reinterpret_cast<const char *>(find(strings, stringsSize)) + offset;
 }
 
-/// Returns the number of symbols according to a hash table. Refuses a number that the image is too
-/// small for.
+/// Returns the number of symbols, computed from the hash table. Refuses the image if the image is
+/// too small for that number of symbols.
 uint32_t ImageLoader::countSymbols() {
   uint64_t most = size / sizeof(Elf64_Sym);
   auto checked = [&](uint64_t count) {
@@ -325,7 +328,7 @@ void ImageLoader::readSymbols() {
   }
 }
 
-/// Returns the address of a symbol in this process. Refuses a symbol without an address.
+/// Returns the address in this process of symbol `index`. Refuses a symbol that has no address.
 uint64_t ImageLoader::addressOf(uint32_t index) {
   if (index == 0 || index >= addresses.size())
     refuse(format("a relocation names symbol %u of %zu", index, addresses.size()));

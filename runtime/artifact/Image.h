@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads the ELF shared object of an artifact. The loader of the system is not used, because it
-// trusts its input and runs initialisers. This loader checks every offset, runs no code, and
-// refuses files with features that kernels do not need.
+// Loads the ELF shared object with the kernels of an artifact. Does not use the loader of the
+// system, which trusts its input and runs initialisers. Instead checks every offset, runs no code,
+// and refuses files with features that kernels do not need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,20 +23,21 @@ namespace fsdprt {
 class Image {
 public:
   Image() = default;
-  /// Copies and loads the `size` bytes `bytes`. Throws Error; its message names `file`.
+  /// Copies and loads the image of `size` bytes at `bytes`. On failure, throws Error with `file` in
+  /// its message.
   Image(const std::string &file, const std::byte *bytes, size_t size);
   ~Image();
   Image(const Image &) = delete;
   Image &operator=(const Image &) = delete;
 
-  /// Returns the address of the function `name`, or null if there is none.
+  /// Returns the address of the function `name`, or null if no such function exists.
   const void *function(const std::string &name) const;
   struct Words {
     const uint64_t *data = nullptr;
     size_t size = 0;
   };
-  /// Returns the 64-bit words of the object `name`. Returns no words if the object does not exist
-  /// or is not aligned to 8 bytes.
+  /// Returns the content of the data object `name` as 64-bit words. Returns no words if the object
+  /// does not exist or is not aligned to 8 bytes.
   Words words(const std::string &name) const;
 
 private:
@@ -46,7 +47,7 @@ private:
   struct Object {
     uint64_t offset, bytes;
   };
-  std::map<std::string, uint64_t> functions; ///< offsets from `base`, by name
+  std::map<std::string, uint64_t> functions; ///< offset of each function from `base`
   std::map<std::string, Object> objects;
 };
 

@@ -12,8 +12,8 @@
 
 namespace fsdprt {
 
-/// Returns true if two consecutive collectives are started by one launch, because they are on the
-/// same channel and have equal types and axes.
+/// Returns true if two consecutive commands are collectives that one launch starts: they must have
+/// equal types and axes, and be on the same channel other than 0.
 inline bool areOneLaunch(const fb::Command &first, const fb::Command &second) {
   const fb::Collective *a = first.body_as_Collective(), *b = second.body_as_Collective();
   if (!a || !b || a->channel() == 0 || a->channel() != b->channel() || a->kind() != b->kind() ||

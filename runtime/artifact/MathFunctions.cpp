@@ -17,7 +17,7 @@ struct Entry {
 };
 } // namespace
 
-// UNARY() and BINARY() add a function of double arguments and its variant for float.
+// UNARY() and BINARY() add a function for `double`, such as exp, and one for `float`, such as expf.
 #define UNARY(name)                                                                                \
   {#name, reinterpret_cast<const void *>(static_cast<double (*)(double)>(::name))}, {              \
     #name "f", reinterpret_cast<const void *>(static_cast<float (*)(float)>(::name##f))            \

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels that were compiled with --target=reference call mathematical functions of the C library.
-// Image.cpp resolves only the names in the table of MathFunctions.cpp.
+// Lists the mathematical functions of the C library that kernels may call. Only kernels that were
+// compiled with --target=reference call them.
 //
 //===----------------------------------------------------------------------===//
 

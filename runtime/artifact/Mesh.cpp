@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements Mesh.h.
-//
-//===----------------------------------------------------------------------===//
 
 #include "artifact/Mesh.h"
 
@@ -42,7 +38,7 @@ uint64_t Mesh::indexOn(const std::string &name, uint64_t rank) const {
   return 0;
 }
 
-static constexpr uint64_t firstNeighbours = 4; // Splits below 4 are values of fb::Split.
+static constexpr uint64_t firstNeighbours = 4; // A smaller `split` is a value of fb::Split.
 
 uint64_t Mesh::pieces(uint64_t split) const {
   if (split >= firstNeighbours)

@@ -10,8 +10,8 @@
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
-// Groups may also consist of neighbours on one axis: neighbours of size 2 on [shard = 6] are {0 1}
-// {2 3} {4 5}. In a list of axes, an index that is not below the number of axes selects neighbours.
+// A group may also consist of neighbours on one axis: on [shard = 6], the groups of 2 neighbours
+// are {0 1} {2 3} {4 5}. In a mesh with n axes, axis index n + i selects getNeighbours()[i].
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
 
   struct Neighbours {
     uint32_t axis;
-    uint64_t size; ///< size of a group; divides the size of the axis
+    uint64_t size; ///< number of ranks of a group; divides the size of the axis
   };
 
   Mesh() = default;
@@ -48,29 +48,31 @@ public:
       product *= axis.size;
     return product;
   }
-  /// Returns a text such as "replicate=2,shard=3", or "one rank" if there are no axes.
+  /// Returns a text such as "replicate=2,shard=3", or "one rank" if the mesh has no axes.
   std::string text() const;
-  /// Returns the mesh of the unsharded reference: the same axes, with size 1.
+  /// Returns the mesh of the unsharded reference, whose axes have the same names and the size 1.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const;                 ///< 1 if the axis does not exist
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< 0 if the axis does not exist
+  uint64_t sizeOf(const std::string &axis) const;                 ///< size, or 1 if none exists
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< index, or 0 if none exists
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }
 
-  /// pieces() returns the number of shards of a buffer, and pieceOf() the index of the shard on
-  /// `rank`. `split` is a value of fb::Split, or 4 plus the index of neighbours.
+  /// pieces() returns the number of shards of a buffer, and pieceOf() returns the index of the
+  /// shard of `rank`. `split` is a value of fb::Split, or 4 + i for the groups of
+  /// getNeighbours()[i].
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 
-  /// Returns the members, in order, of the group along the axes `along` that contains `rank`.
-  /// `along` must be strictly ascending.
+  /// Returns the ranks, in row-major order, of the group along the axes `along` that contains
+  /// `rank`. `along` must be strictly ascending.
   std::vector<uint32_t> group(uint64_t rank, const std::vector<uint32_t> &along) const;
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 
 private:
-  /// Returns the size of an axis or, for an index after the axes, of neighbours.
+  /// Returns the size of an axis. If `axis` selects groups of neighbours, returns the size of a
+  /// group.
   uint64_t sizeAt(size_t axis) const {
     return axis < axes.size() ? axes[axis].size : neighbours[axis - axes.size()].size;
   }

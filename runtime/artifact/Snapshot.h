@@ -23,18 +23,20 @@ namespace fsdprt {
 
 inline constexpr const char snapshotProgram[] = "snapshot";
 
-/// The offsets [begin, end) of the copies in a layout; both are 0 if there are none.
+/// The range [begin, end) of the layout `layout` that contains the copies of all states. Both
+/// offsets are 0 if no program 'snapshot' exists.
 struct SnapshotRange {
   uint32_t layout = 0;
   uint64_t begin = 0, end = 0;
 };
 
-/// Checks the program 'snapshot' (V24) and returns the range that it writes. The names and layouts
-/// of programs must be verified. `isReferenceProgram` must be false for the program.
+/// Checks (V24) for the program 'snapshot' and returns the range that this program writes. The
+/// names and layouts of programs must have been verified before.
 SnapshotRange verifySnapshot(const std::string &file, const fb::Manifest &manifest, Rules rules,
                              WorkLimit &work);
 
-/// Returns the bytes of all copies of a verified artifact, or 0 without the program.
+/// Returns the total size in bytes of the copies, or 0 if no program 'snapshot' exists. `manifest`
+/// must be verified.
 uint64_t snapshotBytes(const fb::Manifest &manifest);
 
 /// Returns the offset of the copy of state `index`, which must exist. `program` is the program

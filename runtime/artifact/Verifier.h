@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The verifier of FlatBuffers checks that the manifest can be read. This verifier checks that
-// programs can be run: they access only their arenas, they end, and they launch kernels only with
-// bindings that are large enough. The Verify*.cpp files list the rules (V1), (V2), ...
+// The verifier of FlatBuffers checks that the manifest can be read. The verifier that this file
+// declares checks that programs can be run: they access only their arenas, they end, and they
+// launch kernels only with large enough bindings. The files Verify*.cpp list the rules (V1), (V2),
+// ...
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,21 +23,22 @@
 
 namespace fsdprt {
 
-/// Rules to check. `all` checks all rules, so that the artifact can be run. `form` checks only that
-/// commands can be read and refer to existing objects, for the null device, which finds faults
-/// itself. It omits (V5), (V6), (V15), and those parts of (V12), (V13), (V14), (V16) and (V19) that
-/// concern the positions of ranges.
+/// Rules to check. With `all`, all rules are checked, so that the artifact can be run. With `form`,
+/// the verifier checks only that commands can be read and that the objects to which they refer
+/// exist. The null device uses `form`, because the device searches for faults itself. `form` omits
+/// (V5), (V6), (V15), and checks of positions of ranges in (V12), (V13), (V14), (V16) and (V19).
 enum class Rules { all, form };
 
-/// Limits the time of the checks to a multiple of the manifest's size. A FlatBuffer may refer to
-/// one string or vector many times, so that checking every reference could take much longer.
+/// Limits the time of the checks to a constant times the manifest's size. Without a limit, the
+/// checks could take much longer, because a FlatBuffer may refer to one string or vector many
+/// times.
 class WorkLimit {
 public:
   WorkLimit(const std::string &file, uint64_t manifestBytes)
       : file(file), manifestBytes(manifestBytes), left((uint64_t(1) << 28) + 64 * manifestBytes) {}
 
-  /// Counts `steps` steps. Throws Error if the sum exceeds the limit. A step reads a byte of a
-  /// name, or compares two ranges.
+  /// Counts `steps` steps of checking, each of which reads a byte of a name or compares two ranges.
+  /// Throws Error if the total number of steps exceeds the limit.
   void spend(uint64_t steps) {
     if (steps > left)
       badInput("%s: manifest: checking it takes more than %llu steps for its %llu bytes: too many "
@@ -57,28 +59,28 @@ private:
 Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t manifestBytes,
                     uint64_t valuesBytes, Rules rules);
 
-/// Checks the programs of a manifest. verifyManifest() calls verifyPrograms() after all other
-/// checks.
+/// Checks the programs of a manifest. All other checks of verifyManifest() must have passed.
 void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
                     Rules rules, WorkLimit &work);
 
-/// Returns true if the ranges A and B, of `bytesA` and `bytesB` bytes, overlap in an iteration of a
-/// loop with `times` iterations. In the first iteration, A begins `distance` bytes after B. Each
-/// further iteration adds `step` to the distance.
+/// Returns true if two ranges A and B overlap in any iteration of a loop with `times` iterations. A
+/// has `bytesA` bytes, and B has `bytesB` bytes. In the first iteration, A begins `distance` bytes
+/// after B. Each further iteration adds `step` to the distance.
 bool overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
                    uint64_t bytesB);
 
 /// Alignment in bytes of the scratch memory of kernels on a GPU.
 constexpr uint64_t gpuScratchAlignment = 256;
 
-/// Returns the problem of a phase that is a launch on a GPU (if `isForGpu`) or a function for a
-/// CPU, or an empty text (VerifyGpu.cpp).
+/// Checks that a phase is a valid launch on a GPU if `isForGpu` is true, or a function for a CPU if
+/// `isForGpu` is false. Returns the reason for a failure, or an empty text (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
-/// Returns the problem of a tensor map or matrix that does not lie in its binding, or an empty
-/// text. problemOfPhase() must have returned an empty text.
+/// Returns a text that describes the first tensor map or matrix that does not lie in its binding,
+/// or an empty text if all do. problemOfPhase() must have returned an empty text for the phase.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
-/// problemOfProduct() returns the problem of a cuBLASLt product, and problemOfMatrices() that of a
-/// matrix which does not lie in its binding (VerifyLibraryGemm.cpp). Both may return an empty text.
+/// problemOfProduct() returns a text with the reason why a cuBLASLt product is invalid.
+/// problemOfMatrices() returns a text that describes a matrix outside of its binding. Both return
+/// an empty text for a valid product.
 std::string problemOfProduct(const fb::Kernel &kernel, const fb::Product &product);
 std::string problemOfMatrices(const fb::Kernel &kernel, const fb::Product &product);
 /// Throws Error if the PTX or machine code that `gpu` describes does not lie in an image of
@@ -97,8 +99,8 @@ bool isAligned(const flatbuffers::Vector<T> *vector) {
   return !vector || vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
 }
 
-/// Sets `elements` to the product of a shape. Returns false if the product exceeds 2^48, or if the
-/// vector `shape` is not aligned.
+/// Sets `elements` to the product of the dimensions in `shape`. Returns false if the product
+/// exceeds 2^48, or if the vector `shape` is not aligned.
 bool elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements);
 
 } // namespace fsdprt

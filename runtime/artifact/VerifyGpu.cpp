@@ -4,15 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V19) An artifact for a GPU names its chip. Each phase of a kernel is a launch of 1 to 2^31 - 1
-//       blocks (its extent) of 1 to 1024 threads with at most 227 KiB of shared memory. Clusters
-//       have
-//       at most 16 blocks. Each tensor map refers to a binding or the scratch. It has 1 to 5
-//       dimensions, boxes of 1 to 256 elements along each, and offset and strides in multiples of
-//       16 bytes, and lies within the least size of its binding or scratch. The numbers of a cost
-//       are from 0 to 1e18, and its balance is above 0 and at most 1. No phase of an artifact for a
-//       CPU is a launch or has a cost
-// (V20) PTX and machine code lie in the image, and there is PTX
+// (V19) An artifact for a GPU contains the name of the chip. Each phase of a kernel is a launch
+//       whose extent, the number of blocks, is 1 to 2^31 - 1. A block has 1 to 1024 threads and at
+//       most 227 KiB of shared memory. Clusters have at most 16 blocks. Each tensor map refers to a
+//       binding or to the scratch memory, and lies in the least size of that memory. A map has 1 to
+//       5 dimensions, boxes of 1 to 256 elements along each dimension, and an offset and strides
+//       that are multiples of 16 bytes. The numbers of a cost are from 0 to 1e18, and its balance
+//       is above 0 and at most 1. In an artifact for a CPU, no phase is a launch or has a cost.
+// (V20) The image contains the PTX and the machine code. Machine code is optional.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +32,7 @@ static uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-/// Returns the problem of a tensor map, or an empty text.
+/// Returns the reason why a tensor map is invalid, or an empty text if the map is valid.
 static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   uint32_t rank = count(map.sizes());
   if (map.binding() >= bindings)
@@ -102,7 +101,7 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
   return "";
 }
 
-/// Returns the end of the last element of a map, as offset in bytes from the beginning of its
+/// Returns the end of the last element of a tensor map, in bytes from the beginning of the map's
 /// binding. Returns nullopt on overflow.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
@@ -111,7 +110,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // In bytes; an element has 2 bytes.
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // size of an element, or stride
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // (V21) The sizes of a product are 1 to 2^31 - 1. Both factors have the same type: f32, bf16 or
-//       f16. The result, addend, bias and auxiliary matrix all have that type, or all have f32.
-//       Rows of a matrix do not overlap. A product with a bias or an activation has one batch. A
-//       product with an auxiliary matrix has the activation GELU or its derivative. A product with
-//       the derivative has no bias and no addend. Matrices lie in their bindings. The result and
-//       the stored argument of GELU lie in bindings that the kernel writes; no factor lies in such
-//       a binding.
+//       f16. The result, addend, bias and auxiliary matrix all have the type of the factors, or all
+//       have type f32. The rows of each matrix do not overlap one another. A product with a bias or
+//       an activation has one batch. A product with an auxiliary matrix has the activation GELU or
+//       its derivative. A product with the derivative of GELU has no bias and no addend. Each
+//       matrix lies in its binding. The result and the stored argument of GELU are in bindings that
+//       the kernel writes. The factors are in bindings that the kernel does not write.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,26 +4,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V11) Programs have distinct names and a layout. The programs init, step and eval have the same
-//       layout. The programs reference and reference_init have the same layout, in which states are
-//       not sharded.
-// (V12) Every slice lies in one arena or in the file, for every iteration of its loop and every
-//       rank. Strides occur only in loops.
-// (V13) A launch has a slice for each binding, aligned to 64 bytes and large enough. The layout has
-//       the scratch memory that the kernel needs. All slices are in one arena; for a GPU, it is the
-//       arena of the device.
-// (V14) A collective is over distinct axes of the mesh, or over neighbours. The sizes of its slices
-//       follow from its type, its count and the size of its group. The slices are in the arena of
-//       the device, and do not overlap, except for a gather in place.
-// (V15) Each start of a collective or copy has one wait in the same block. Commands between start
-//       and wait do not write the source and do not access the target.
-// (V16) The two slices of a copy have equal sizes, and are equal or disjoint. At most one of them
-//       is in the file.
-// (V17) Initial values are written to a parameter or master state of the parameter's unit.
+// (V11) Each program has a layout, and a name that no other program has. The programs init, step
+//       and eval have the same layout. The programs reference and reference_init have the same
+//       layout, in which states are not sharded.
+// (V12) In every iteration of its loop and on every rank, a slice lies in one arena or in the file.
+//       Only slices in loops have a stride other than 0.
+// (V13) A launch has one slice for each binding. The slice is large enough and aligned to 64 bytes.
+//       The layout has the scratch memory that the kernel needs. All slices are in one arena. On a
+//       GPU, this arena is that of the device.
+// (V14) A collective is over distinct axes of the mesh, or over neighbours. The sizes of the source
+//       and the target follow from the collective's type, count and group size. Source and target
+//       are in the arena of the device, and do not overlap, except in a gather in place.
+// (V15) For each start of a collective or copy, the same list of commands has exactly one wait.
+//       Commands between the start and the wait do not write the source and do not access the
+//       target.
+// (V16) The source and the target of a copy have equal sizes, and are equal or disjoint. At most
+//       one of them is in the file.
+// (V17) A command `initialise` writes to a state of the parameter's unit, which must have the role
+//       `parameter` or `master`.
 // (V18) A loop has 1 to 2^20 iterations and does not contain a loop.
 //
-// The time is proportional to the number of commands times the number of transfers in flight.
-// WorkLimit limits this product.
+// The checks take time proportional to the number of commands times the number of transfers in
+// flight. WorkLimit limits this product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +64,7 @@ public:
   void verify() { verifyBlock(program.commands()); }
 
 private:
-  /// A collective or a copy that has been started and not yet awaited.
+  /// A collective or a copy after its start and before its wait.
   struct Pending {
     const char *what;
     uint32_t id;
@@ -97,10 +99,10 @@ private:
   const fb::Manifest &manifest;
   const fb::Program &program;
   WorkLimit &work;
-  const SnapshotRange copies; ///< bytes that this program must not use
+  const SnapshotRange copies; ///< range of the copies of states for saves
   const fb::Layout &layout;
   Mesh mesh;
-  uint32_t number = 0; ///< index of the command; commands of a loop count once
+  uint32_t number = 0; ///< index of the current command; iterations of a loop are not counted
   std::string label;
   uint32_t iterations = 1;
   bool inLoop = false;
@@ -143,8 +145,8 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   }
 }
 
-/// Returns true if `piece` is the segment of `whole` to which a gather over `axes` would copy it,
-/// on every rank.
+/// Returns true if, on every rank, `piece` is the part of `whole` that belongs to this rank in a
+/// gather in place over `axes`.
 bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
                                  const std::vector<uint32_t> &axes) const {
   if (axes.size() != 1 || piece.offset() != whole.offset() || piece.stride() != whole.stride() ||
@@ -159,7 +161,7 @@ bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
          mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
-/// Returns the number of bytes from the begin of a slice on the first rank to its end on the last.
+/// Returns the number of bytes from a slice's begin on rank 0 to its end on the last rank.
 uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }
@@ -167,7 +169,7 @@ uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
 bool fsdprt::overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
                            uint64_t bytesB) {
   // A and B overlap if -bytesA < distance < bytesB. Make `step` non-negative, and find the first
-  // iteration whose distance is above the lower bound.
+  // iteration in which the distance exceeds -bytesA.
   int64_t last = static_cast<int64_t>(times - 1);
   if (step < 0) {
     distance += last * step;
@@ -179,7 +181,7 @@ bool fsdprt::overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint6
   return first <= last && distance + first * step < static_cast<int64_t>(bytesB);
 }
 
-/// Returns true if two slices overlap in any iteration of the current loop, on any rank.
+/// Returns true if two slices may overlap in an iteration of the current loop.
 bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   if (a.bytes() == 0 || b.bytes() == 0)
     return false;
@@ -187,7 +189,7 @@ bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   return overlapInLoop(a.offset() - b.offset(), step, iterations, spanOf(a), spanOf(b));
 }
 
-/// Checks (V12) and (V15) for a slice and returns the slice. `what` names it in messages.
+/// Checks (V12), (V15) and (V24) for a slice and returns the slice. `what` names it in messages.
 const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what,
                                               uint64_t alignment, Access access) {
   if (!slice)
@@ -326,7 +328,7 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
     begin("collective", collective.id(), source, target);
 }
 
-/// Adds a transfer to `pending` (V15).
+/// Adds a started transfer to `pending`, for the check of (V15).
 void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &source,
                             const fb::Slice &target) {
   if (rules == Rules::form)
@@ -402,13 +404,13 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   if (pending.size() != outer)
     refuse(format("the loop's body ends without a wait for %s %u", pending.back().what,
                   pending.back().id));
-  // The caller, verifyBlock(), counts the loop.
+  // The caller, verifyBlock(), increments `number` for the loop.
   --number;
   inLoop = false;
   iterations = 1;
 }
 
-/// Checks which programs have the same layout (V11).
+/// Checks that programs have the same layout as (V11) requires.
 static void verifySharing(const std::string &file, const fb::Manifest &manifest) {
   int64_t layouts[2] = {-1, -1};
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {

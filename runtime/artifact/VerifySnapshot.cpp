@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // (V24) The program 'snapshot' has one copy per state, in the order of the states, on no channel.
-//       Each copies the whole state to the host arena. The targets are disjoint, and no state and
-//       no command of another program uses a byte between the first and the last target
+//       Each copy copies the whole state to the host arena. The targets of the copies are disjoint.
+//       No state and no command of another program uses a byte from the first target to the last.
 //
-// ProgramVerifier checks the last clause for commands, with the range that verifySnapshot()
-// returns. O(states log states).
+// ProgramVerifier checks that commands do not use the range that verifySnapshot() returns. For n
+// states, verifySnapshot() takes O(n log n) time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ static const fb::Program *findSnapshot(const fb::Manifest &manifest) {
   badInput("%s: program '%s', command %u: %s", file.c_str(), snapshotProgram, command, why.c_str());
 }
 
-/// Returns the target of command `index`, which must copy the whole of `state`.
+/// Returns the target of command `index`. Throws Error unless it copies the whole of `state`.
 static const fb::Slice &verifyCopy(const std::string &file, const fb::Layout &layout,
                                    const fb::Command &command, uint32_t index,
                                    const fb::State &state) {

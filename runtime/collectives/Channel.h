@@ -15,7 +15,7 @@
 //     failure (status, text)             -->    at any time
 //
 // If another launcher has started the rank, the rank connects to a socket of the host and first
-// sends join (rank). That connection is its channel (launch/Rendezvous.h).
+// sends join (rank). The connection to this socket is the rank's channel (launch/Rendezvous.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,11 +52,12 @@ public:
   /// inherit the descriptors. Throws Error.
   static void pair(int (&ends)[2]);
 
-  /// Sends a message and, unless it is -1, the descriptor `attached`. Returns false if the other
-  /// end is closed.
+  /// Sends a message with the descriptor `attached`, or without a descriptor if `attached` is -1.
+  /// Returns false if the other end is closed.
   bool send(const Message &message, int attached = -1);
   enum class Received { message, nothing, end };
-  /// Waits for a message for at most `seconds`. Sets `attached` to the received descriptor, or -1.
+  /// Waits for a message for at most `seconds`. Sets `attached` to the message's descriptor, or to
+  /// -1 if there is none.
   Received receive(Message &message, int &attached, double seconds);
 
 private:

@@ -4,15 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// This is the interface between execution and a backend. The ranks of a mesh are divided among
-// processes. A process runs the ranks [firstRank, firstRank + localRanks) as threads: either all
-// ranks, or one. These ranks are called its own ranks, or the ranks here.
+// Declares the interface of a backend. The ranks of a mesh are divided among processes. A process
+// runs the ranks [firstRank, firstRank + localRanks) as threads: either all ranks of the mesh, or
+// one rank. These ranks are called the process's own ranks, or the ranks here.
 //
 //   Set-up, by the thread that creates the ranks; every process makes equal calls in equal order:
 //       add(key) for each collective command; registerArena(rank, ...) for each own rank; connect()
 //   Collectives, by the thread of each own rank; all members of a group make equal calls:
-//       start(c, rank, source, target) ... wait(c, rank, pool)     other collectives may be started
-//                                                                  and waited for in between
+//       start(c, rank, source, target) ... wait(c, rank, pool)     others may run in between
 //   Between programs, by the thread that runs them; every process makes equal calls in equal order:
 //       exchange(...), collect(...), barrier()
 //
@@ -28,9 +27,10 @@
 // (R4) The target of a reduce_scatter is the rank's own segment, of `count` elements, of the sum of
 //      the sources. The target of an all_reduce is the whole sum, of `count` elements. An
 //      all_reduce may be in place (source == target).
-// (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. It is computed in f64 for f64,
-//      and otherwise in f32, and is rounded once at the end. An average multiplies by 1/n before
-//      rounding. All backends thus compute equal bits, which are those of Reduce.h.
+// (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. A sum of f64 elements is computed
+//      in f64, and any other sum in f32. The result is rounded once at the end. An average
+//      multiplies by 1/n before rounding. All backends thus compute equal bits, which are those of
+//      Reduce.h.
 // (R6) Counts may be 0, groups may have one member, and any number of collectives may be in flight.
 //      A collective may be started again after its wait has returned.
 // (R7) Neither start nor wait allocates memory. start does not wait for other ranks.
@@ -38,8 +38,8 @@
 //      progress within the time limit (status hung); or it throws Abandoned, if another rank has
 //      failed or abort() was called. The message of Error names the collective, the missing ranks
 //      and their last known commands.
-// (R9) One thread makes all calls of start for a rank. If allowsTransferWorkers() is true, another
-//      thread may call wait.
+// (R9) One thread makes all start calls of a rank. If allowsTransferWorkers() is true, any thread
+//      may call wait.
 // (R10) If isOnDevice() is true, arenas have queues. start and wait then enqueue marks on the
 //      rank's compute stream. Rules R1 and R2 hold for the commands before and after these marks on
 //      the stream. The host waits only until the other ranks have called start.
@@ -61,15 +61,15 @@ namespace fsdprt {
 class CudaQueue;
 struct DeviceSpan;
 
-/// A collective command. It is equal on all ranks.
+/// A collective command, which is equal on all ranks.
 struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
   DType dtype;
-  uint64_t count;             ///< elements of a source, or of a target of a reduce_scatter
-  uint32_t root;              ///< index in the group of the member that broadcasts
+  uint64_t count;             ///< elements of the source, but for reduce_scatter of the target
+  uint32_t root;              ///< for broadcast, index of the sending member in its group
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
-  uint32_t id;                ///< index in the program, for messages
+  uint32_t id;                ///< index of the command in the program, for messages
   std::string label, unit;    ///< label and unit of the command, for messages
 };
 
@@ -109,7 +109,7 @@ public:
 
   //===- Set-up -----------------------------------------------------------===//
 
-  /// Adds a collective. Returns its index, which counts from 0.
+  /// Adds a collective and returns the collective's index. The first index is 0.
   uint32_t add(CollectiveKey key);
   const CollectiveKey &getKey(uint32_t collective) const { return collectives[collective].key; }
   uint64_t numCollectives() const { return collectives.size(); }
@@ -120,7 +120,7 @@ public:
   /// Returns true if arenas must be in memory that other processes can map.
   virtual bool needsSharedArenas() const { return false; }
   virtual void registerArena(uint32_t rank, const ArenaMemory &memory) = 0;
-  /// Releases the arenas. No collective may be started afterwards. A second call does nothing.
+  /// Releases the arenas. After the call, no collective may be started. A second call does nothing.
   virtual void releaseArenas() {}
   /// Connects to all other processes and checks that they have added equal collectives. Throws
   /// Error; its message names missing ranks.
@@ -139,11 +139,10 @@ public:
   virtual bool allowsTransferWorkers() const { return true; }
   /// Returns true if collectives run on the rank's streams (R10).
   virtual bool isOnDevice() const { return false; }
-  /// Returns the time stamps of a collective on the rank's streams, if the queue of its arena has a
-  /// timeline. The rank must have waited for the collective.
+  /// Returns the time stamps of a collective on the rank's streams, if the queue of the rank's
+  /// arena has a timeline. The rank must have waited for the collective.
   virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
-  /// Returns the index of the GPU of the first rank here. Later ranks use the next GPUs,
-  /// cyclically.
+  /// Returns the index of the GPU of the first rank here. The others use the next GPUs, cyclically.
   virtual uint32_t firstDevice() const { return 0; }
   /// Returns the numbers of bytes that the first rank here has exchanged, by type of collective. A
   /// completed collective counts the larger of its source and target.
@@ -169,13 +168,12 @@ public:
 
   //===- Failure ----------------------------------------------------------===//
 
-  /// Makes all waits of this process throw Abandoned, and in some backends those of other
-  /// processes. Any thread may call abort(), also several times. `status` is the status with which
-  /// this process will end.
+  /// Makes all waits of this process, and in some backends of all processes, throw Abandoned. Any
+  /// thread may call abort(), also several times. The process will end with `status`.
   virtual void abort(fsdprt_status status) { watchdog->fail(status); }
   /// Returns the error that a rank throws if another rank has failed. Over MPI, the error has the
-  /// status of the failed rank, because an MPI launcher returns the exit code of the first process
-  /// that ends.
+  /// status of the failed rank, because mpirun returns the exit code of the first process that
+  /// ends.
   virtual Abandoned abandoned() const { return Abandoned(); }
   /// Throws Error or Abandoned if a library has reported an error, or if another rank has failed.
   virtual void poll() {
@@ -184,8 +182,7 @@ public:
   }
   /// Returns text such as "collective 42 (all_gather 'h.0 gather', unit 'h.0')".
   std::string describe(uint32_t collective) const;
-  /// Returns the position of a rank in its program, and the collective that it started last, as
-  /// text.
+  /// Returns a text with the position of a rank in its program, and the rank's last collective.
   std::string describeProgress(uint32_t rank) const;
 
 protected:
@@ -198,8 +195,8 @@ protected:
 
   struct Groups {
     std::vector<uint32_t> axes;
-    std::vector<std::vector<uint32_t>> members; ///< by rank: the ranks of its group, in order
-    std::vector<uint32_t> index;                ///< by rank: its index in its group
+    std::vector<std::vector<uint32_t>> members; ///< for each rank, the ranks of its group, in order
+    std::vector<uint32_t> index;                ///< for each rank, its index in its group
   };
   struct Collective {
     CollectiveKey key;
@@ -209,13 +206,13 @@ protected:
   const std::vector<uint32_t> &membersOf(uint32_t collective, uint32_t rank) const {
     return collectives[collective].groups->members[rank];
   }
-  /// Throws Error for a wait of `rank` whose progress timeout has expired.
+  /// Throws the Error of a wait of `rank` if the progress timeout of this wait has expired.
   [[noreturn]] void reportMissing(uint32_t collective, uint32_t rank,
                                   const std::vector<uint32_t> &missing) const;
 
   Mesh mesh;
   LocalRanks localRange;
-  std::shared_ptr<Watchdog> watchdog; ///< may be shared with another communicator
+  std::shared_ptr<Watchdog> watchdog; ///< other communicators may use it too
   std::vector<Collective> collectives;
 
 private:

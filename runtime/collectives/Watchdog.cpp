@@ -62,7 +62,7 @@ void Watchdog::beginCollective(uint32_t rank, uint32_t collective) {
   progress.numRecords.store(number + 1, std::memory_order_release);
 }
 
-/// Sets the end time of the last record of `collective`. Searches from the newest record on,
+/// Sets the end time of the last record of `collective`. The search begins at the newest record,
 /// because only a few collectives are in flight at once.
 void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   if (!meets)

@@ -27,16 +27,16 @@ namespace fsdprt {
 struct CollectiveRecord {
   std::atomic<uint64_t> begin{0}, end{0};
   std::atomic<uint64_t> number{0}, program{0}; ///< as in RankProgress
-  std::atomic<uint32_t> collective{0};         ///< index of the collective + 1
+  std::atomic<uint32_t> collective{0};         ///< index of the collective, plus 1
 };
 
 /// Progress of a rank. Strings are stored as offsets from `stringBase` of the watchdog. Processes
 /// that have mapped the same artifact at another address can thus read the strings.
 struct alignas(64) RankProgress {
   std::atomic<uint64_t> beats{0};
-  std::atomic<uint64_t> label{0}, program{0};      ///< offset of the string + 1, or 0
-  std::atomic<uint64_t> number{0};                 ///< number of the run of the program
-  std::atomic<uint32_t> command{0}, collective{0}; ///< `collective` is an index + 1, or 0
+  std::atomic<uint64_t> label{0}, program{0};      ///< offsets of strings, plus 1; 0 for none
+  std::atomic<uint64_t> number{0};                 ///< step, or number of the run of `program`
+  std::atomic<uint32_t> command{0}, collective{0}; ///< `collective`: its index plus 1; 0 for none
   static constexpr uint64_t recorded = 64;         ///< size of the ring buffer `recorder`
   std::atomic<uint64_t> numRecords{0};
   CollectiveRecord recorder[recorded];
@@ -55,8 +55,8 @@ public:
       : progressBase(reinterpret_cast<char *>(progressBase)), stride(stride), flag(flag),
         ranks(ranks), timeout(timeoutSeconds) {}
   /// Returns a watchdog for a program that one process runs alone while other ranks may wait for
-  /// its rank `rank`. Heartbeats of the program count as heartbeats of `rank`. Its collectives are
-  /// not recorded.
+  /// its rank `rank`. Heartbeats of the program count as heartbeats of `rank`. The program's
+  /// collectives are not recorded.
   std::unique_ptr<Watchdog> alone(uint32_t rank) const {
     auto watchdog = std::make_unique<Watchdog>(&progressAt(rank), stride, flag, 1, timeout);
     watchdog->meets = false;
@@ -106,8 +106,8 @@ public:
   std::string record(const std::string &reason,
                      const std::function<std::string(uint32_t)> &describe) const;
 
-  /// Counts how often waits of this process have observed progress of awaited ranks. Other
-  /// processes do not see this counter, because a rank that only waits makes no progress.
+  /// Counts how often waits of this process have observed progress of awaited ranks. The count is
+  /// no heartbeat for other processes, because a rank that only waits makes no progress.
   void countProgress() const { renewals.fetch_add(1, std::memory_order_relaxed); }
   uint64_t progressRenewals() const { return renewals.load(std::memory_order_relaxed); }
 
@@ -115,7 +115,7 @@ public:
   uint32_t size() const { return ranks; }
 
   /// Sets the failure flag, which ends the waits of other ranks. `status` is the status of the rank
-  /// that failed first, if it is known. Later calls do not change the flag.
+  /// that failed first, if this status is known. Later calls do not change the flag.
   void fail(uint32_t status = FSDPRT_ABANDONED) {
     uint32_t none = 0;
     flag->compare_exchange_strong(none, status, std::memory_order_acq_rel);
@@ -155,8 +155,8 @@ public:
   explicit ProgressTimeout(const Watchdog &watchdog)
       : watchdog(watchdog), since(monotonicSeconds()) {}
 
-  /// Returns true if `beats`, the sum of heartbeats of the missing ranks, has not changed within
-  /// the time limit.
+  /// Returns true if `beats`, the sum of missing ranks' heartbeats, is unchanged for the time
+  /// limit.
   bool hasExpired(uint64_t beats) {
     double now = monotonicSeconds();
     if (beats != lastBeats) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lines are compared by name, because another version of the runtime may write other lines.
+// Compares lines by name, because two versions of the runtime may write different lines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fsdprt;
 
 static constexpr size_t longestDetail = 100;
 
-/// Replaces newlines and tabs by spaces, because they separate lines and details.
+/// Replaces newlines, which separate lines, and tabs, which separate details, by spaces.
 static std::string plain(std::string text) {
   for (char &c : text)
     c = c == '\n' || c == '\t' ? ' ' : c;
@@ -55,7 +55,7 @@ static std::vector<Line> linesOf(const std::string &text) {
   return lines;
 }
 
-/// Returns the line with the name `name`, or an empty line if there is none.
+/// Returns the line with the name `name`, or an empty line if no such line exists.
 static Line find(const std::vector<Line> &lines, const std::string &name) {
   for (const Line &line : lines)
     if (line.name == name)
@@ -63,7 +63,7 @@ static Line find(const std::vector<Line> &lines, const std::string &name) {
   return {};
 }
 
-/// Returns a value and its detail as text such as "'64 bytes' (a.txt)".
+/// Returns the value and the detail of a line as text such as "'64 bytes' (a.txt)".
 static std::string textOf(const Line &line) {
   return (line.value.empty() ? "not set" : "'" + printable(line.value) + "'") +
          (line.detail.empty() ? "" : " (" + printable(line.detail) + ")");

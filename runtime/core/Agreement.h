@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An agreement is a text with lines "name=value"; a tab and a detail may follow the value. The
-// values are hashes of the artifact, versions, the mesh, features of the processor, options and
-// hashes of input files. Ranks exchange agreements when they connect, before they allocate memory.
+// An agreement is a text with lines "name=value", or "name=value", a tab and a detail. The values
+// must be equal on all ranks: hashes of the artifact and of input files, versions, the mesh,
+// processor features, and options. Ranks exchange agreements when they connect, before they
+// allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@ public:
   /// Largest size of the text in bytes.
   static constexpr size_t limit = 6000;
 
-  /// Adds a line. `detail`, such as the path of a file, is used in messages and not compared. Only
-  /// the end of a long detail is kept. Throws Error if the text exceeds `limit`.
+  /// Adds a line. Messages contain `detail`, such as the path of a file, but details are not
+  /// compared. Only the end of a long detail is kept. Throws Error if the text exceeds `limit`.
   void add(const std::string &name, const std::string &value, const std::string &detail = "");
   const std::string &text() const { return lines; }
 
@@ -32,8 +33,8 @@ private:
   std::string lines;
 };
 
-/// Throws Error with both values of the first line in which a rank differs from rank 0. `texts` has
-/// the agreements of all ranks.
+/// Throws Error if a rank's value of a line differs from that of rank 0. The message contains both
+/// values of the first such line. `texts` has the agreements of all ranks.
 void compareAgreements(const std::vector<std::string> &texts);
 
 } // namespace fsdprt

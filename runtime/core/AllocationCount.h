@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdp-run --assert-no-allocations counts the allocations during the steps. Saves may allocate
-// memory, also in a thread of their own while steps run.
+// Excludes some allocations of memory from the count of `fsdp-run --assert-no-allocations`. Saves
+// may allocate memory, even in a separate thread while steps run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ namespace fsdprt {
 /// True while the calling thread's allocations are not counted.
 inline thread_local bool areAllocationsUncounted = false;
 
-/// Does not count the allocations of the calling thread in its scope.
+/// While an object of this class exists, the allocations of its thread are not counted.
 class UncountedAllocations {
 public:
   UncountedAllocations() { areAllocationsUncounted = true; }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines sizes, names and conversions of element types. Conversions round to nearest, ties to
-// even.
+// Defines sizes, names and conversions of element types. Conversions to a smaller type round to the
+// nearest value, and ties to even.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ inline uint16_t f32ToBf16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  uint32_t quiet = bits >> 16 | 0x40; // A NaN keeps its sign and the upper bits of its payload.
+  uint32_t quiet = bits >> 16 | 0x40; // A NaN keeps its sign and its upper payload bits.
   return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
@@ -64,7 +64,8 @@ Integer loadInteger(const void *from) {
   return value;
 }
 
-/// Returns one element as f64. The result is exact, except for integers of more than 53 bits.
+/// Returns the element at `from` as f64. The result is exact, except for integers of more than 53
+/// bits.
 inline double loadElement(DType type, const void *from) {
   switch (type) {
   case DType::f64: {
@@ -116,8 +117,9 @@ inline bool isHeldBy(DType type, double value) {
          value == static_cast<double>(static_cast<int64_t>(value));
 }
 
-/// Stores `value` as one element. For f16 and bf16, `value` is first rounded to f32, so that a
-/// parameter equals its rounded f32 master. An integer type must be able to represent `value`.
+/// Stores `value` as one element at `to`. For f16 and bf16, `value` is first rounded to f32,
+/// because a parameter must equal its f32 master, rounded. An integer type must be able to
+/// represent `value`.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
   case DType::f64:

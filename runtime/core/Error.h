@@ -27,8 +27,8 @@ public:
   std::string message;
 };
 
-/// Returns `reported`, the status of a failure that another process has sent, if it is the status
-/// of a failure. Otherwise returns FSDPRT_FAILED, so that a corrupt message never means success.
+/// Returns the status of a failed process. `reported` is the number that this process has sent.
+/// Returns FSDPRT_FAILED if it is no status of a failure, because the message may be corrupt.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
@@ -44,8 +44,8 @@ std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 /// Returns a size such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 
-/// Returns a text from a file for use in a message. Control characters become '?', and only the
-/// first 120 bytes are kept.
+/// Returns a copy of `text` that a message can contain, because `text` may come from a file.
+/// Replaces control characters by '?', and keeps only the first 120 bytes.
 std::string printable(const char *text, size_t size);
 inline std::string printable(const std::string &text) {
   return printable(text.data(), text.size());

@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An event is a counter that notify() increments. A waiter reads the counter and tests its
-// condition. If the condition does not hold, the waiter sleeps until the counter changes.
+// An event is a counter that notify() increments. A waiter reads the counter and then tests the
+// condition for which it waits. If the condition is false, the waiter sleeps until the counter
+// changes.
 //
 //     waiter                          notifier
 //     seen = event.read()              publish
 //     published? no                   event.notify(): ++counter, wake if any sleep
 //     event.sleep(seen, limit)
 //
-// Before it sleeps, a waiter spins for some microseconds, unless the process has more threads than
-// the machine has cores. A SharedFutexEvent may lie in memory that processes share.
+// A waiter spins for some microseconds before it sleeps, unless the process has more threads than
+// the machine has cores. A SharedFutexEvent may be in memory that several processes share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +66,8 @@ inline void pauseBriefly() {
 #endif
 }
 
-/// Returns how often a waiter tests its condition before it sleeps, if `threads` threads compete
-/// for the cores of the machine.
+/// Returns the number of times that a waiter tests its condition before it sleeps. `threads`
+/// threads compete for the cores of the machine.
 uint32_t spinsFor(uint32_t threads);
 
 /// Waits until `ready` returns true. Calls `idle` about every `milliseconds` while it waits.

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Block k of the parameter's Philox stream yields elements 2k and 2k + 1: two uniform numbers, or
-// two normal numbers by the Box-Muller transform. The numbers are computed in f64 and then rounded.
+// Computes elements 2k and 2k + 1 from block k of the parameter's Philox stream: two uniform
+// numbers, or two normal numbers by the Box-Muller transform. The numbers are computed in f64 and
+// then rounded.
 //
 //===----------------------------------------------------------------------===//
 

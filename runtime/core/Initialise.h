@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Element i of a parameter depends only on the seed, the name of the parameter, and i. If the
-// artifact stores values of the parameter, element i is element i of these values.
+// The initial value of element i of a parameter depends only on the seed, the name of the
+// parameter, and i. If the artifact stores values of the parameter, it is the stored value i.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +16,15 @@
 
 namespace fsdprt {
 
-/// A distribution of initial values. Depending on `kind`, it is the constant `a`, a normal
-/// distribution with mean `a` and standard deviation `b`, or a uniform distribution in [a, b).
+/// Distribution of initial values: the constant `a`, a normal distribution with mean `a` and
+/// standard deviation `b`, or a uniform distribution in [a, b).
 struct Distribution {
   fb::InitKind kind;
   double a, b;
 };
 
-/// Writes elements [first, first + count) of a parameter to `to`, as `type`. `stream` is the result
-/// of streamOf() for the name of the parameter.
+/// Writes the initial values of elements [first, first + count) of a parameter to `to`, as `type`.
+/// `stream` is the result of streamOf() for the name of the parameter.
 void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
                    uint64_t count, DType type, void *to);
 

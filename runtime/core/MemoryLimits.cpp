@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// /proc/self/cgroup names the control group of this process. Its line is "0::/a/b" in the unified
-// hierarchy (version 2), and "4:memory:/a/b" in the hierarchy of the memory controller (version 1).
-// The group and each of its parent groups may have a limit. The memory that a group leaves is its
-// limit minus its usage. Cached files do not count as usage, because the kernel can evict them. In
-// a container, the path may be valid only on the host. Groups that do not exist are therefore
-// skipped; the root group, which is always checked, is then the group of the container.
+// /proc/self/cgroup names the control group of this process. With version 2 of control groups, the
+// line for group /a/b is "0::/a/b". With version 1, the line of the memory controller is
+// "4:memory:/a/b". The group and each of its parent groups may have a limit. The memory that a
+// group leaves is its limit minus its usage. Cached files do not count as usage, because the kernel
+// can evict them. In a container, the path in the line may exist only on the host. Groups that do
+// not exist are skipped. The root group is always checked, because in such a container it is the
+// group of the container.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@
 
 using namespace fsdprt;
 
-/// Reads the number that follows `key` in the first line of a file that begins with `key` and a
-/// number. Returns false if there is no such line.
+/// Finds the first line of a file that consists of `key` and a number, and sets `value` to the
+/// number. Returns false if the file has no such line.
 static bool readNumber(const std::string &path, const char *key, uint64_t &value) {
   std::FILE *file = std::fopen(path.c_str(), "re");
   if (!file)
@@ -41,10 +42,10 @@ static bool readNumber(const std::string &path, const char *key, uint64_t &value
 }
 
 namespace {
-/// Names of files of one version of control groups, and keys in the file memory.stat.
+/// Names of the folder and the files of the memory limit in one version of control groups.
 struct Hierarchy {
   const char *mount, *limit, *usage;
-  const char *cached[2]; ///< keys in memory.stat of the sizes of cached files
+  const char *cached[2]; ///< keys of the sizes of cached files in memory.stat
 };
 } // namespace
 
@@ -55,7 +56,7 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
-/// If `group` has a limit and leaves less memory than `least`, sets `least` to what it leaves.
+/// Sets `least` to the memory that `group` leaves if that is less than `least`.
 static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
                      MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";
@@ -72,8 +73,8 @@ static void consider(const Hierarchy &names, const std::string &root, const std:
                     names.limit, bytesText(limit).c_str())};
 }
 
-/// Sets `group` to the path in a line of /proc/self/cgroup such as "4:memory:/a/b". Returns the
-/// hierarchy of the line, or null if that hierarchy does not limit memory.
+/// Sets `group` to the path in `line`, a line of /proc/self/cgroup such as "4:memory:/a/b". Returns
+/// the version of control groups of the line, or null if the line is not about memory.
 static const Hierarchy *hierarchyOf(const std::string &line, std::string &group) {
   size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == std::string::npos || second == std::string::npos)
@@ -89,7 +90,7 @@ static void considerGroups(const std::string &root, MemoryLeft &least) {
   std::FILE *file = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
   if (!file)
     return;
-  char text[4608]; // A line has a path and the names of controllers.
+  char text[4608]; // A line consists of a number, controllers and a path.
   while (std::fgets(text, sizeof text, file)) {
     std::string line(text, std::strcspn(text, "\n")), group;
     const Hierarchy *names = hierarchyOf(line, group);
@@ -131,8 +132,8 @@ uint64_t fsdprt::threadStackBytes() {
   return known ? limit.rlim_cur : uint64_t(8) << 20;
 }
 
-/// Returns in bytes the value in line `name` of /proc/self/status, or 0 if there is no such line.
-/// Allocates no memory.
+/// Returns the value of the line `name` in /proc/self/status, in bytes, or 0 if it has no such
+/// line. Allocates no memory.
 static uint64_t readStatus(const char *name) {
   char text[4096];
   int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);

@@ -6,7 +6,7 @@
 //
 // Reads how much memory a process can still allocate: the free memory of the machine, the limits of
 // the process's control group and of its parent groups, and the limit of address space. A run that
-// exceeds a limit fails before it allocates memory, because the kernel would kill it later.
+// would exceed a limit fails before it allocates memory, because the kernel would kill it later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,22 +20,22 @@ namespace fsdprt {
 
 struct MemoryLeft {
   uint64_t bytes;   ///< UINT64_MAX if unknown
-  std::string says; ///< text such as "the machine has" or "the control group /a/b (...) leaves"
+  std::string says; ///< text such as "the machine has" or "the control group /a (...) leaves"
 };
 
-/// Returns the minimum of the machine's free memory and of the memory that each control group
-/// leaves. Reads system files in the folder `root`.
+/// Returns the minimum of the machine's free memory and the memory that each control group leaves.
+/// The paths of the system files that are read begin with `root`.
 MemoryLeft memoryLeft(const std::string &root = "");
 
-/// Returns how many bytes this process may still map (RLIMIT_AS), or UINT64_MAX if there is no
+/// Returns the number of bytes that this process may still map, or UINT64_MAX if RLIMIT_AS sets no
 /// limit.
 uint64_t addressSpaceLeft();
-/// Returns how many bytes of address space the stack of a new thread uses.
+/// Returns the size in bytes of the address space for the stack of a new thread.
 uint64_t threadStackBytes();
 
-/// Returns how many bytes this process has in private writable mappings (VmData), or 0 if unknown.
-/// They are the heap, thread stacks and arenas that are not shared with other processes. Pages
-/// count even if they are not resident. Allocates no memory.
+/// Returns the size in bytes of the private writable mappings of this process (VmData), or 0 if
+/// unknown: the heap, thread stacks, and arenas that are not shared with other processes. Pages
+/// that are not resident count, too. Allocates no memory.
 uint64_t privateBytes();
 
 /// Returns the largest number of resident bytes of this process since its last exec() (VmHWM), or 0

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Formats numbers of bytes in the largest unit in which the value is at least 1, and integers with
-// a comma after groups of three digits. Allocates no memory.
+// Formats numbers of bytes with the largest unit that gives a value of at least 1, and integers
+// with commas between groups of three digits. Allocates no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +17,12 @@
 
 namespace fsdprt {
 
-/// Writes text such as "12.3 MiB" to `text` and returns `text`.
+/// Writes `bytes` as "12.3 MiB" to `text` and returns `text`.
 const char *shortBytes(uint64_t bytes, char (&text)[32]);
-/// Writes text such as "1,234,567" to `text` and returns `text`.
+/// Writes `number` as "1,234,567" to `text` and returns `text`.
 const char *grouped(uint64_t number, char (&text)[32]);
 
-/// Returns `value`, or a NaN without a sign, which printf would write as "-nan".
+/// Returns `value`. Removes the sign of a NaN, because printf() would write it as "-nan".
 inline double printableNumber(double value) { return std::isnan(value) ? NAN : value; }
 
 } // namespace fsdprt

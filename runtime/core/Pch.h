@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Includes headers of the C++ library that many files of the runtime use. The build precompiles
-// this file and adds it to sources; no source includes it.
+// Includes headers of the C++ library that many files of the runtime use. CMake precompiles this
+// file and makes the compiler include it in each source.
 //
 //===----------------------------------------------------------------------===//
 

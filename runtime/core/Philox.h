@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Philox4x32-10 (Salmon et al., SC 2011) computes four random words from a 128-bit counter and a
-// 64-bit key. Any number can be computed without its predecessors. Every rank can therefore
-// generate its own shard of a parameter, and values do not depend on the sharding.
+// 64-bit key. Any word of the stream can be computed without the words before. Every rank can
+// therefore compute its own shard of a parameter, and the values do not depend on the sharding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ inline PhiloxBlock philox(PhiloxBlock counter, uint64_t key) {
   return counter;
 }
 
-/// Returns block `index` of the stream `stream` for the seed `seed`.
+/// Returns block `index`, four words, of the stream number `stream` for the seed `seed`.
 inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
   return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
                  static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)},
@@ -42,7 +42,7 @@ inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
 inline uint64_t firstWord(const PhiloxBlock &block) { return uint64_t(block[1]) << 32 | block[0]; }
 inline uint64_t secondWord(const PhiloxBlock &block) { return uint64_t(block[3]) << 32 | block[2]; }
 
-/// Returns the number of the stream for a name: the FNV-1a hash of the name.
+/// Returns the number of the stream for a parameter: the FNV-1a hash of the parameter's name.
 inline uint64_t streamOf(const char *name) {
   uint64_t hash = 0xcbf29ce484222325;
   for (; *name; ++name)

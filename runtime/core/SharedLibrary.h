@@ -11,12 +11,13 @@
 
 namespace fsdprt {
 
-/// A library that is loaded by dlopen(). It is never unloaded, because it may have threads.
+/// A library that is loaded by dlopen(). The library is never unloaded, because threads may run its
+/// code.
 class SharedLibrary {
 public:
   /// Opens the library whose path is the value of the environment variable `variable`. If the
-  /// variable is not set, opens `usual` or, if this fails, `orElse`. Throws Error if no library can
-  /// be opened; the message says that `user` needs `what`.
+  /// variable is not set, opens the library `usual` or, if that fails, the library `orElse`. Throws
+  /// Error if no library can be opened; the message says that `user` needs `what`.
   SharedLibrary(const char *user, const char *what, const char *variable, const char *usual,
                 const char *orElse = nullptr);
   const std::string &getPath() const { return path; }

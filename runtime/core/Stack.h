@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Steps must not allocate memory. A code path that is rare, such as a long wait, may need more
-// stack in a late step than in the first one. The memory of the stack is therefore allocated in
-// advance.
+// Allocates memory for the stack before the first step, because steps must not allocate memory. A
+// rare code path, such as a long wait, may need more stack in a late step than in the first step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +21,7 @@ namespace fsdprt {
   char pages[64 << 10];
   for (size_t at = 0; at < sizeof pages; at += 4096)
     pages[at] = 0;
-  asm volatile("" : : "r"(pages) : "memory"); // keeps the compiler from removing the writes
+  asm volatile("" : : "r"(pages) : "memory"); // prevents removal of the writes
 }
 
 } // namespace fsdprt

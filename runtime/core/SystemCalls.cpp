@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// libseccomp builds the filters. A forbidden call raises SIGSYS, whose handler prints the name of
-// the call. A filter cannot read the flags of clone3, because they are in memory. clone3 therefore
-// fails with ENOSYS, upon which the C library calls clone.
+// libseccomp builds the filters. A forbidden system call raises SIGSYS, whose handler prints the
+// name of the call. A filter cannot check the flags of clone3(), because they are in memory. The
+// filter therefore makes clone3() fail with ENOSYS, and the C library then calls clone().
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct Release {
 using Filter = std::unique_ptr<std::remove_pointer_t<scmp_filter_ctx>, Release>;
 } // namespace
 
-/// Calls that no thread needs after a session has been created.
+/// System calls that no thread needs after the creation of a session.
 static const char *const forbiddenInProcess[] = {"execve",
                                                  "execveat",
                                                  "fork",
@@ -80,7 +80,7 @@ static const char *const forbiddenInProcess[] = {"execve",
                                                  "modify_ldt",
                                                  "personality"};
 
-/// Calls that threads need to run kernels and to wait for other threads. All others are forbidden.
+/// The only system calls that a thread with a filter may make, to run kernels and to wait.
 static const char *const allowedInThread[] = {"futex",
                                               "clock_gettime",
                                               "clock_nanosleep",
@@ -108,7 +108,7 @@ static const char *const allowedInThread[] = {"futex",
 static const char *const allowedWithFile[] = {"pread64",   "pwrite64", "preadv", "pwritev",
                                               "fdatasync", "fsync",    "fstat",  "newfstatat"};
 
-/// Names of calls by their numbers. The signal handler, which cannot allocate memory, uses them.
+/// Name of each system call, by number, for the signal handler, which cannot allocate memory.
 static constexpr int mostCalls = 512;
 static const char *names[mostCalls];
 
@@ -117,8 +117,8 @@ static void collectNames() {
     names[number] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number); // is never freed
 }
 
-/// Handler of SIGSYS. Prints the name of the call and ends the process. Further threads that make a
-/// forbidden call wait until the process ends.
+/// Handler of SIGSYS. Prints the name of the system call and ends the process. If several threads
+/// make forbidden calls, prints only the first call. The other threads wait until the process ends.
 static void refuse(int, siginfo_t *info, void *) {
   static std::atomic_flag refused = ATOMIC_FLAG_INIT;
   while (refused.test_and_set())
@@ -151,15 +151,14 @@ static Filter makeFilter(uint32_t otherwise) {
   return filter;
 }
 
-/// Adds a rule for a call. Does nothing if the architecture of the processor does not have the
-/// call.
+/// Adds a rule for the system call `call`. Does nothing if the architecture lacks the call.
 template <typename... Comparisons>
 static void add(const Filter &filter, uint32_t action, const char *call, Comparisons... where) {
   int number = seccomp_syscall_resolve_name(call);
   if (number == __NR_SCMP_ERROR)
     return;
   int error = seccomp_rule_add(filter.get(), action, number, sizeof...(where), where...);
-  if (error != 0 && error != -EACCES) // EACCES means that the action is the default.
+  if (error != 0 && error != -EACCES) // EACCES: `action` is the default action
     failFilter("build", error);
 }
 

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Installs filters of seccomp(2) that restrict the native code of an artifact. A forbidden call
-// ends the process with exit code 1 and a message. A filter cannot be removed.
+// Installs filters of seccomp(2) that restrict the native code of an artifact. A forbidden system
+// call ends the process with exit code 1 and a message. An installed filter cannot be removed.
 //
 //     filter of the process   forbids new programs, processes, sockets, tracing, executable memory
 //     filter of a thread      permits only calls that kernels, collectives and malloc() need
 //
-// The filter of a thread does not isolate the thread: its code can write the memory of other
-// threads, to which only the filter of the process applies.
+// The filter of a thread does not isolate the thread: code in this thread can overwrite memory of
+// other threads, which only the filter of the process restricts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@
 namespace fsdprt {
 
 /// Installs the filter of the process for all its threads. Later calls do nothing. Throws Error if
-/// the system refuses.
+/// the kernel refuses the filter.
 void restrictProcess();
 
-/// Installs the filter of the calling thread. `usesFile` permits calls for a file of offloaded
-/// states. Throws Error if the system refuses.
+/// Installs the filter of the calling thread. If `usesFile` is true, permits reads and writes of a
+/// file of offloaded states. Throws Error if the kernel refuses the filter.
 void restrictThread(bool usesFile);
 
 } // namespace fsdprt

@@ -48,7 +48,7 @@ Arena::Arena(uint64_t size, Kind kind) {
     }
   }
   if (bytes >= hugePage)
-    madvise(base, bytes, MADV_HUGEPAGE); // If madvise() fails, the arena has small pages.
+    madvise(base, bytes, MADV_HUGEPAGE); // if madvise() fails, the default page size is used
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)
@@ -96,7 +96,7 @@ void Arena::prefault() {
   while (result != 0 && (errno == EINTR || errno == EAGAIN));
   if (result == 0)
     return;
-  // Older kernels do not support MADV_POPULATE_WRITE and return EINVAL.
+  // Older Linux kernels do not support MADV_POPULATE_WRITE and return EINVAL.
   if (errno != EINVAL)
     failed("cannot allocate %s of memory for a rank's arena: %s", bytesText(bytes).c_str(),
            strerror(errno));

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // An arena in host memory is one anonymous mapping, aligned to 2 MiB, in huge pages if the system
-// supports them. The rank of the arena touches all pages before the first program, so that no page
-// fault occurs later. An arena that other processes map, too, is a memfd, whose memory is freed
-// when the last of these processes ends.
+// supports them. The rank that owns the arena touches all pages before the first program, so that
+// no page fault occurs later. An arena that other processes also map is a memfd, whose memory is
+// freed when the last of these processes ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,12 @@
 
 namespace fsdprt {
 
-/// Allocates memory for arenas that do not map memory themselves.
+/// Allocates the memory of arenas that do not call mmap().
 class ArenaSource {
 public:
   enum class Place { device, host };
   virtual ~ArenaSource() = default;
-  /// Returns memory filled with zeros and aligned to 256 bytes. Throws Error if there is not
-  /// enough.
+  /// Returns memory with zeros, aligned to 256 bytes. Throws Error if memory is missing.
   virtual std::byte *allocate(uint64_t bytes, Place place) = 0;
   virtual void release(std::byte *memory, Place place) = 0;
 };
@@ -48,14 +47,13 @@ public:
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /// Makes the kernel allocate all pages, filled with zeros. Throws Error if there is not enough
-  /// memory.
+  /// Makes the system allocate all pages, filled with zeros. Throws Error if memory is missing.
   void prefault();
   std::byte *at(uint64_t offset) const {
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
   }
   uint64_t mappedBytes() const { return bytes; }
-  /// Returns the descriptor of the memory, for other processes, or -1 for Kind::own.
+  /// Returns the descriptor with which other processes map the memory, or -1 for Kind::own.
   int descriptor() const { return file; }
 
 private:

@@ -10,7 +10,7 @@
 //     device    [------][------][----------------][------]         |
 //     copies                             [----------------]
 //
-// CpuDevice executes a command within the call. EmulatedDevice does so, too, but runs kernels as
+// CpuDevice executes a command within the call. EmulatedDevice also does so, but runs kernels as
 // PTX on the emulator. CudaDevice enqueues commands on a stream. If a command fails, its call or a
 // later finish() throws Error. Addresses are in the rank's arena, except arguments named `hosts`.
 //
@@ -30,8 +30,8 @@ namespace fsdprt {
 
 class CudaQueue;
 
-/// Begin and end of a command. On a device with a timeline they are numbers of time stamps, and
-/// otherwise results of monotonicNanoseconds(). 0 means unknown.
+/// Begin and end of a command. On a device with a timeline, begin and end are numbers of time
+/// stamps, and otherwise results of monotonicNanoseconds(). The value 0 means unknown.
 struct DeviceSpan {
   uint64_t from = 0, to = 0;
 };
@@ -39,10 +39,10 @@ struct DeviceSpan {
 class DeviceTimeline {
 public:
   virtual ~DeviceTimeline() = default;
-  /// Starts a run, and measures the difference between the clocks of device and host. All commands
-  /// must have finished.
+  /// Starts a run, and measures the offset between the clocks of device and host. All commands must
+  /// be done.
   virtual void begin(const std::function<void()> &idle) = 0;
-  /// Enqueues a time stamp after the earlier commands. Returns its number, or 0 if none is left.
+  /// Enqueues a time stamp after earlier commands. Returns its number, or 0 if no stamp is left.
   virtual uint32_t stampCommand() = 0;
   /// Returns the time at which the device reached a stamp, in nanoseconds of the host's monotonic
   /// clock. Device::finish() must have been called.
@@ -53,8 +53,7 @@ public:
 class DeviceGraph {
 public:
   virtual ~DeviceGraph() = default;
-  /// From begin() to end(), commands are recorded instead of executed. Both functions throw Error
-  /// on failure.
+  /// From begin() to end(), commands are recorded, not executed. Both functions may throw Error.
   virtual void begin() = 0;
   virtual void end() = 0;
   /// Enqueues the recorded commands of all ranks on the first rank's device.
@@ -64,7 +63,7 @@ public:
 };
 
 /// The device reports one heartbeat every `launches` launches. Heartbeats are numbered from 1 to
-/// `numbers`, and then from 1 again. `launches` is 0 if the device has no heartbeat.
+/// `numbers`, and after `numbers` from 1 again. `launches` is 0 if the device has no heartbeat.
 struct HeartbeatInterval {
   uint64_t launches = 0, numbers = 0;
 };
@@ -79,14 +78,14 @@ public:
   virtual Arena allocate(const fb::Layout &layout, Arena::Kind kind) = 0;
   /// Must be called before the first command. The arena and the pool must outlive all commands.
   virtual void attach(const Arena &arena, WorkerPool &pool) = 0;
-  /// Ends the threads of the device. The arena must not be freed before.
+  /// Ends the threads of the device. The arena must not be freed before this call.
   virtual void detach() = 0;
-  /// Returns true if the host can address device memory. Otherwise read() and write() copy it: they
-  /// run after all earlier commands, and return when the copy is complete.
+  /// Returns true if the host can address device memory. Otherwise read() and write() copy device
+  /// memory after all earlier commands, and return when the copy is complete.
   virtual bool isHostVisible() const = 0;
   virtual void read(void *hosts, const std::byte *from, uint64_t bytes) = 0;
   virtual void write(std::byte *to, const void *hosts, uint64_t bytes) = 0;
-  /// Returns the number of bytes in use on the physical device, apart from arenas of this process.
+  /// Returns the number of bytes in use on the physical device, without the arenas of this process.
   virtual uint64_t bytesBeside() const { return 0; }
 
   //===- Commands -----------------------------------------------------------===//
@@ -120,7 +119,7 @@ public:
   virtual std::unique_ptr<DeviceGraph> makeGraph(const std::vector<Device *> &devices);
   /// Resets the heartbeat. Must be called at the start of a run, when all commands are done.
   virtual void resetHeartbeat() {}
-  /// Returns the number of the last heartbeat, or 0 if there was none since resetHeartbeat().
+  /// Returns the number of the last heartbeat, or 0 if none occurred since resetHeartbeat().
   virtual uint32_t heartbeat() const { return 0; }
   virtual HeartbeatInterval heartbeatInterval() const { return {}; }
   /// Returns a description of the sticky error of the device, or an empty text if there is none.

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Creates devices. The library of the runtime does not contain the emulator. A program that links
-// the emulator calls fsdprt_register_emulator(), which registers a function that creates its
+// the emulator calls fsdprt_register_emulator(), which registers a function that creates emulated
 // devices.
 //
 //===----------------------------------------------------------------------===//
@@ -21,13 +21,13 @@ enum class DeviceKind { cpu, cuda, emulated };
 
 struct DeviceOptions {
   uint32_t ranks = 1;     ///< number of ranks of this process
-  uint32_t numCopies = 0; ///< upper bound of the numbers of asynchronous copies
-  /// Index of the GPU of the first rank. Later ranks use the next GPUs, cyclically.
+  uint32_t numCopies = 0; ///< asynchronous copies have numbers below this bound
+  /// Index of the GPU of the first rank. The next ranks use the next GPUs, cyclically.
   uint32_t firstDevice = 0;
 };
 
 /// Creates a device for each rank. `artifact` must contain code for `kind`. `artifact` and `layout`
-/// must outlive the devices. Throws Error on failure. Allocates no memory for arenas.
+/// must outlive the devices. Throws Error on failure. Does not allocate the arenas.
 std::vector<std::unique_ptr<Device>> makeDevices(DeviceKind kind, const Artifact &artifact,
                                                  const fb::Layout &layout,
                                                  const DeviceOptions &options);

@@ -9,10 +9,8 @@
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-//  1. A partial block is copied through a bounce buffer. A block that is partly written is read
-//     first.
-//  2. Whole blocks are copied directly if the memory is block-aligned, and otherwise through the
-//     bounce buffer.
+//  1. A partial block is copied through a bounce buffer. Before a partial write, the block is read.
+//  2. Whole blocks are copied directly if the memory is block-aligned, else through the buffer.
 //
 // If the file system does not support direct I/O, these steps use the page cache.
 //
@@ -59,8 +57,7 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
 
 RankFile::~RankFile() { ::close(file); }
 
-/// Opens an unnamed file. If the file system does not support this, creates a named file and
-/// unlinks it.
+/// Opens an unnamed file or, if the file system does not support this, an unlinked file.
 void RankFile::open() {
   file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0)
@@ -95,8 +92,8 @@ void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reas
          reason ? strerror(reason) : "unexpected end of file");
 }
 
-/// One step of a copy. It copies `bytes` bytes that begin at byte `skip` of a range of whole
-/// blocks. The range has `span` bytes and begins at offset `base` of the file.
+/// One step of a copy: copies `bytes` bytes of a range of whole blocks, from byte `skip` on. The
+/// range has `span` bytes and begins at offset `base` of the file.
 struct RankFile::Piece {
   uint64_t base, span, skip, bytes;
   bool bounces;
@@ -124,7 +121,7 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
 }
 
 /// Throws Error if another program has truncated the file. Without this check, a write would extend
-/// the file again, and later reads of the gap would return zeros.
+/// the truncated file, and later reads of the lost bytes would return zeros.
 void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
   struct stat status;
   if (fstat(file, &status) != 0)
@@ -143,7 +140,7 @@ void RankFile::writeExactly(uint64_t offset, const std::byte *from, uint64_t byt
       fail("write", offset, bytes, now < 0 ? errno : ENOSPC);
     done += static_cast<uint64_t>(now);
   }
-  // The file may have been truncated during the copy.
+  // Another program may have truncated the file during the copy.
   checkWhole(offset, bytes);
 }
 

@@ -22,8 +22,8 @@ namespace fsdprt {
 
 class RankFile {
 public:
-  /// Creates a file of `bytes` zeros in `directory`. Throws Error if the file cannot be created or
-  /// the disk is full.
+  /// Creates a file of `bytes` zeros in `directory`. Throws Error on failure, for example on a full
+  /// disk.
   RankFile(const std::string &directory, uint32_t rank, uint64_t bytes);
   ~RankFile();
   RankFile(const RankFile &) = delete;
@@ -33,7 +33,7 @@ public:
   bool isDirect() const { return direct; }
 
   /// read() copies a range of the file to memory, and write() copies memory to a range of the file.
-  /// Both throw Error if they cannot copy all bytes. Any thread may call them.
+  /// Both functions throw Error if they cannot copy all bytes. Any thread may call them.
   void read(uint64_t offset, void *to, uint64_t bytes);
   void write(uint64_t offset, const void *from, uint64_t bytes);
 

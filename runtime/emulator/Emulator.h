@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The interface of the emulator: parse a module, allocate memory, launch its functions.
+// Declares the emulator, which parses a module, allocates memory, and launches functions.
 //
 //   Emulator emulator("kernel.ptx", text);
 //   uint64_t x = emulator.memory().attach("x", data, bytes).base;
@@ -37,8 +37,8 @@ struct Launch {
   std::string entry;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   uint64_t dynamicSharedBytes = 0;
-  std::vector<std::vector<uint8_t>> arguments; ///< bytes of each parameter
-  uint64_t stepLimit = uint64_t(1) << 40;      ///< greatest number of warp instructions
+  std::vector<std::vector<uint8_t>> arguments; ///< bytes of each argument
+  uint64_t stepLimit = uint64_t(1) << 40;      ///< limit of executed warp instructions
   Checks checks;
 
   template <typename T>
@@ -52,10 +52,10 @@ struct Counters {
   uint64_t instructions = 0;     ///< instructions executed by warps
   uint64_t laneInstructions = 0; ///< instructions executed by lanes whose guard is true
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
-  uint64_t globalSectors = 0; ///< sectors of 32 bytes, counted per warp instruction
+  uint64_t globalSectors = 0; ///< 32-byte sectors, summed over all warp instructions
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< passes that would suffice without bank conflicts
-  uint64_t bankConflicts = 0; ///< additional passes due to bank conflicts
+  uint64_t sharedPasses = 0;  ///< passes over the banks, without those due to conflicts
+  uint64_t bankConflicts = 0; ///< additional passes because of conflicts
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
   uint64_t multiplyAdds = 0; ///< multiply-adds of matrix instructions
   std::map<std::string, uint64_t, std::less<>> opcodes;

@@ -22,12 +22,12 @@ using namespace fsdprt::emulate;
 namespace {
 struct TypeRow {
   const char *name;
-  Type element; ///< element type in reductions
+  Type element; ///< element type for reductions
   uint8_t bytes;
   bool isFloating;
 };
 
-/// The encoded tensor map, in memory order.
+/// The layout of an encoded tensor map in memory.
 struct Encoded {
   uint64_t magic;
   uint64_t address;

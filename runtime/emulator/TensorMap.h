@@ -56,7 +56,7 @@ struct TensorMap {
   TensorFill fill = TensorFill::Zeros;
 
   unsigned elementBytes() const;
-  /// Returns the number of elements that a copy of the box takes along a dimension.
+  /// Returns the number of elements that are copied along a dimension of the box.
   uint32_t count(unsigned dimension) const;
   uint32_t rowBytes() const { return count(0) * elementBytes(); }
   uint64_t boxBytes() const;
@@ -72,8 +72,8 @@ TensorMapBytes encodeTensorMap(const TensorMap &map);
 std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);
 
 /// Returns the swizzled address (PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix
-/// Layout"). A swizzle permutes the 16-byte chunks of a row of 128 bytes: it XORs the chunk's index
-/// with `row`, the row's index, modulo two, four or eight.
+/// Layout"). A swizzle permutes the 16-byte chunks of a 128-byte row: it XORs the chunk's index
+/// with the lowest one, two or three bits of `row`, the row's index.
 constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle, uint64_t row) {
   uint64_t mask = (uint64_t(1) << static_cast<uint32_t>(swizzle)) - 1;
   return address ^ (row & mask) << 4;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If lookups are checked, a program writes these slots of each rank's step block:
+// If table lookups are checked, a program writes these slots of each rank's step block:
 //
 //     slot 10         number of ranks with a lookup out of range, equal on all ranks
 //     slot 11         1 + index of the rank's first failed lookup in the manifest, or 0
@@ -12,12 +12,12 @@
 //
 // checkLookups() does the following:
 //
-//  1. If slot 10 of the first rank of this process is 0, return. This reads 64 bytes per run.
-//  2. Find the first rank of this process with a failed lookup, and exchange it with the other
-//     processes.
-//  3. Throw an error with the location of the lookup. The error is equal in all processes.
+//  1. Read the step block (64 bytes) of the first rank of this process. If slot 10 is 0, return.
+//  2. Find the first rank of this process with a lookup out of range, and exchange the rank, the
+//     index of the lookup and the id with the other processes.
+//  3. Throw Error with the location of the lookup. All processes throw the same message.
 //
-// The contents of the step block are not trusted, so all values are clamped.
+// Values from the step block are clamped, because a faulty program may write any value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,18 +29,18 @@ using ull = unsigned long long;
 
 namespace {
 struct FailedLookup {
-  uint64_t rank = UINT64_MAX; ///< UINT64_MAX if no lookup has failed
+  uint64_t rank = UINT64_MAX; ///< first rank with a lookup out of range, or UINT64_MAX
   uint64_t number = 0;
   int64_t index = 0;
 };
 } // namespace
 
-/// Returns a slot of a step block as an integer, clamped to [0, most]. Returns 0 for NaN.
+/// Converts the slot of a step block to an integer in [0, most]. Returns 0 for NaN.
 static uint64_t integerIn(float slot, uint64_t most) {
   return slot > 0 ? slot < static_cast<float>(most) ? static_cast<uint64_t>(slot) : most : 0;
 }
 
-/// Returns the id in slots 12 to 14 of a step block.
+/// Returns the id that slots 12 to 14 of a step block contain.
 static int64_t lookupIndex(const float *block) {
   const float *parts = block + FSDPRT_BLOCK_LOOKUP_VALUE;
   uint64_t high = integerIn(parts[0], 0x3fffff), middle = integerIn(parts[1], 0x1fffff),

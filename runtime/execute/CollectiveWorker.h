@@ -11,8 +11,8 @@
 
 namespace fsdprt {
 
-/// Waits for a collective. If `bytesPerSecond` is not 0, takes at least as long as a link of that
-/// bandwidth would.
+/// Waits for a collective to complete. If `bytesPerSecond` is not 0, the wait lasts at least as
+/// long as the transfer would take over a link of that bandwidth.
 void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank, WorkerPool &pool,
                  double bytesPerSecond);
 

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures the times of commands for the profile and the trace of the program 'step'. On an
-// asynchronous device, the host only enqueues commands. The timeline of the device therefore
-// records a time stamp before and after each command, and before and after each transfer on the
-// stream of the transfer. The trace reads the stamps after the run.
+// asynchronous device, the host only enqueues commands, so that its clock does not measure them.
+// The timeline of the device therefore records time stamps on streams, before and after each
+// command and each transfer. The trace reads the stamps after the run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,13 @@ class RankGroup;
 
 class CommandTimer : public RankObserver {
 public:
-  /// `instructions` are those of the program 'step' of the group. The trace keeps the last
-  /// `traceRuns` runs; there is no trace if `traceRuns` is 0.
+  /// `instructions` are the instructions of the program 'step' in `group`. The trace keeps the last
+  /// `traceRuns` runs. If `traceRuns` is 0, no trace is recorded.
   CommandTimer(RankGroup &group, const std::vector<Instruction> &instructions, bool profile,
                uint32_t traceRuns);
 
-  /// getProfile() and getTrace() return null if the constructor's arguments do not ask for them.
+  /// getProfile() returns null if `profile` was false. getTrace() returns null if `traceRuns` was
+  /// 0.
   Profile *getProfile() const { return profile.get(); }
   Trace *getTrace() const { return trace.get(); }
 
@@ -41,9 +42,9 @@ public:
 
 private:
   struct alignas(64) State {
-    std::unique_ptr<DeviceTimeline> timeline; ///< null if the device is synchronous
+    std::unique_ptr<DeviceTimeline> timeline; ///< recorder of time stamps; null if synchronous
     uint64_t start = 0;                       ///< host time before the current command, in ns
-    uint32_t before = 0;                      ///< time stamp before the current command
+    uint32_t before = 0;                      ///< index of the stamp before the current command
     bool active = false;                      ///< true if the current run is measured
   };
   State &stateOf(const RankRun &run) { return states[run.rank - firstRank]; }
@@ -51,7 +52,7 @@ private:
 
   RankGroup &group;
   uint32_t firstRank;
-  std::vector<State> states; ///< states by rank, from firstRank on
+  std::vector<State> states; ///< one state per rank of this process
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
 };

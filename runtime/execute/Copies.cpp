@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes copies, fills and initialisations in the arenas and in the rank's file:
+// Executes copies, fills and initialisations in arenas and in the rank's file of states:
 //
 //     copy in or between the arenas   executed by the device, concurrently if on a channel
 //     copy from or to the file        executed by the rank's thread, or by the file worker if the
 //                                     copy is on a channel and there is no GPU
 //
-// If the host can address the arena, copies to the file read it directly. Zeros and initial values
-// are written to the file from a buffer.
+// If the host can address the arena, copies from and to the file access the arena directly. Zeros
+// and initial values are first written to a buffer, and then from the buffer to the file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of the buffer
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of the buffer `chunk`
 
 AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
   switch (transferKind) {
@@ -58,7 +58,7 @@ RankExecutor::AsyncCopy RankExecutor::copyOf(const Instruction &instruction,
   return transfer;
 }
 
-/// Copies, through `chunk`, between the file and memory that only the GPU can access.
+/// Copies between the file and memory that only the GPU can access, through the buffer `chunk`.
 void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   for (uint64_t done = 0, part; done < transfer.bytes; done += part) {
     part = std::min<uint64_t>(chunk.size(), transfer.bytes - done);
@@ -124,7 +124,7 @@ void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration)
     perform(transfer);
 }
 
-/// Initialises the elements of a parameter that are in this rank's shard.
+/// Writes the initial values of those elements of a parameter that are in this rank's shard.
 void RankExecutor::initialise(const fb::Initialise &initialise) {
   const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *context.artifact.manifest().params()->Get(initialise.param());
@@ -143,7 +143,8 @@ void RankExecutor::initialise(const fb::Initialise &initialise) {
     stored = {context.artifact.values(*value), value->dtype(),
               value->bytes() == sizeOf(value->dtype())};
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
-  // Writes elements [from, from + count) of the parameter to `to`, on all threads of the rank.
+  // Writes the initial values of elements [from, from + count) to `to`, with all threads of the
+  // rank.
   auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
     pool.run([&](uint32_t worker) {
       uint64_t first, last;

@@ -13,7 +13,7 @@
 
 using namespace fsdprt;
 
-/// Returns the highest end offset of a slice over all ranks and iterations, or 0 for a slice in the
+/// Returns the highest end offset of a slice over all ranks and iterations, or 0 if it is in the
 /// file.
 static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
                       const Mesh &mesh) {
@@ -44,7 +44,7 @@ size_t fsdprt::mostBindings(const Artifact &artifact) {
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
     most = std::max<size_t>(
         most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
-  // The kernel also gets the address of the scratch memory that its threads share.
+  // One more address is that of the scratch memory that all threads of a kernel share.
   return most + 1;
 }
 
@@ -58,7 +58,7 @@ DecodedProgram ProgramDecoder::decode(const fb::Program &program) {
   return into;
 }
 
-/// Returns true for loops, and for launches of kernels whose kind is in `onlyKinds`.
+/// Returns true for a loop, and for a launch of a kernel whose kind is in `onlyKinds`.
 bool ProgramDecoder::isWanted(const fb::Command &command) const {
   if (command.body_as_Loop())
     return true;
@@ -68,7 +68,7 @@ bool ProgramDecoder::isWanted(const fb::Command &command) const {
   return kind && std::count(onlyKinds.begin(), onlyKinds.end(), kind->str()) != 0;
 }
 
-/// Returns the highest end offset of a range that a command uses.
+/// Returns the highest end offset among the ranges that a command reads or writes.
 static uint64_t endOf(const fb::Layout &layout, const fb::Command &command, uint64_t iterations,
                       const Mesh &mesh) {
   uint64_t end = 0;
@@ -113,8 +113,8 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// Sets the index of a transfer in the last instruction if it is a collective, a copy on a channel
-/// or a wait.
+/// If the last instruction is a collective, a copy on a channel or a wait, sets the index of its
+/// transfer in this instruction.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Programs are decoded once, before the first run. The instructions of a loop's body follow the
-// instruction of the loop. Each collective and each copy on a channel gets an index, which is also
-// stored in the instruction that waits for the collective or copy.
+// Decodes each program once, before the first run, to a list of instructions. The instructions of a
+// loop's body follow the instruction of the loop. Each collective and each copy on a channel has an
+// index. The instruction that waits for the collective or copy contains the same index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +24,16 @@ namespace fsdprt {
 
 struct DecodedProgram {
   std::vector<Instruction> instructions;
-  uint64_t end = 0;         ///< highest end offset of a range that a command uses
-  uint64_t runs = 0;        ///< number of runs so far
-  bool hasChannels = false; ///< true if the program has collectives on channels
+  uint64_t end = 0;         ///< highest end offset of the ranges that commands use
+  uint64_t runs = 0;        ///< number of runs of the program so far
+  bool hasChannels = false; ///< true if a collective is on a channel other than 0
 };
 
 class ProgramDecoder {
 public:
   /// Decodes programs of `layout`. If `onlyKinds` is not empty, decode() omits all commands except
-  /// loops and launches of kernels of these kinds. The program 'init' is always decoded completely.
+  /// loops and launches of kernels of these kinds. The programs 'init' and 'snapshot' are always
+  /// decoded completely.
   ProgramDecoder(const Artifact &artifact, const fb::Layout &layout, Communicator &communicator,
                  const std::vector<std::string> &onlyKinds)
       : artifact(artifact), layout(layout), mesh(communicator.getMesh()),
@@ -44,7 +45,7 @@ public:
   uint32_t numAsyncCopies() const { return copies; }
 
 private:
-  /// A transfer that a later wait completes. `number` is the index of a collective or copy.
+  /// A transfer that a later wait completes. `number` is the index of the collective or copy.
   struct StartedTransfer {
     uint32_t number;
     TransferKind transferKind;
@@ -62,13 +63,13 @@ private:
   const Mesh &mesh;
   Communicator &communicator;
   const std::vector<std::string> &onlyKinds;
-  bool keepsAll = true; ///< true if decode() omits no command of the current program
+  bool keepsAll = true; ///< false if `onlyKinds` restricts the current program
   uint32_t copies = 0;
 };
 
 /// Returns the highest end offset of the states, inputs, blocks and workspace of a layout.
 uint64_t residentEnd(const fb::Layout &layout, const Mesh &mesh);
-/// Returns the largest number of addresses that a launch passes to a kernel.
+/// Returns the largest number of addresses that a launch of any kernel passes to the kernel.
 size_t mostBindings(const Artifact &artifact);
 
 } // namespace fsdprt

@@ -23,11 +23,11 @@ struct RankGroupOptions {
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::cpu;
-  bool restrictCalls = false;         ///< restrict the system calls of threads that run kernels
-  bool cudaGraph = false;             ///< launch the program 'step' as one CUDA graph
+  bool restrictCalls = false;         ///< true to restrict system calls of threads that run kernels
+  bool cudaGraph = false;             ///< true to launch the program 'step' as one CUDA graph
   std::string offloadDirectory;       ///< folder of the files of offloaded states
   double linkBytesPerSecond = 0;      ///< simulated bandwidth of links; 0 for no limit
-  uint64_t stepsBefore = 0;           ///< number of steps before this session, for messages
+  uint64_t stepsBefore = 0;           ///< number of steps before this session started
   std::vector<std::string> onlyKinds; ///< kinds in SessionHooks::onlyKinds; empty for all kinds
 };
 

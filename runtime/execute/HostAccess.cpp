@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes blocks and states. If the host cannot address the device's memory, the device
-// copies them.
+// Reads and writes step blocks, rank blocks and states outside of programs. If the host cannot
+// address the memory of the device, the device copies the data from or to host memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,8 @@ void RankExecutor::prepare() {
   write(layout.rank()->offset(), place, (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
 }
 
-/// Writes the number of earlier steps, applied or skipped, to the rank block. The random numbers of
-/// the step depend on this number.
+/// Writes the total number of applied and skipped steps to the rank block. The random numbers of
+/// the next step depend on this number.
 void RankExecutor::numberStep() const {
   if (!layout.rank() || layout.rank()->bytes() < 64)
     return;

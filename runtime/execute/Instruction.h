@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the instruction to which a command of a program is decoded.
+// Defines the instruction, the decoded form of a command of a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace fsdprt {
 
-/// What executes a transfer: the communicator (collectives), the device (copies), or the worker for
-/// the file of offloaded states (file).
+/// Executor of a transfer. `collectives`: the communicator. `copies`: the device. `file`: the
+/// worker thread for the file of offloaded states.
 enum class TransferKind : uint8_t { collectives, copies, file };
 
 /// A decoded command. The instructions of a loop's body follow the loop.
@@ -26,11 +26,11 @@ struct Instruction {
   const char *label;
   uint32_t number;
   uint32_t length = 0; ///< number of instructions in the body of a loop
-  /// Index of the transfer that this command starts or waits for: the communicator's index of a
-  /// collective, or the index of a copy on a channel.
+  /// Index of the transfer that this command starts or awaits: the index of a collective in the
+  /// communicator, or the index of a copy among all copies on channels.
   uint32_t collective = 0;
-  TransferKind transferKind = TransferKind::collectives; ///< what executes that transfer
-  bool joinsNext = false; ///< true if a collective is launched together with the next command
+  TransferKind transferKind = TransferKind::collectives; ///< executor of the transfer
+  bool joinsNext = false; ///< true if one launch starts this and the next collective
 };
 
 /// Returns the number of bytes that a command reads and writes, as defined in Profile.cpp.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Besides its arenas, a process needs page tables, memory for each thread, and tables and buffers
-// of the runtime. Without huge pages, a page table has 8 bytes for each mapped page of 4 KiB.
-// Memory of the program and its libraries is not counted, because it is in use before the check.
+// Besides arenas, a process needs page tables, memory for each thread, and tables and buffers of
+// the runtime. Without huge pages, a page table has 8 bytes for each mapped page of 4 KiB. Memory
+// of the program and its libraries is not counted, because the check measures free memory.
 //===----------------------------------------------------------------------===//
 
 #include "execute/MemoryFit.h"
@@ -19,8 +19,8 @@ using Wide = unsigned __int128; // Products of sizes may exceed 64 bits.
 
 static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes per byte of page table
 static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
-static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // memory of the runtime
-static constexpr uint64_t alignment = uint64_t(2) << 20;       // alignment of an arena
+static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // memory of the runtime in bytes
+static constexpr uint64_t alignment = uint64_t(2) << 20;       // alignment of an arena in bytes
 
 static uint64_t narrow(Wide bytes) {
   return bytes > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(bytes);
@@ -49,8 +49,8 @@ static void checkMemory(const Artifact &artifact, const MemoryDemand &demand) {
            bytesText(narrow(beside)).c_str(), left.says.c_str(), bytesText(left.bytes).c_str());
 }
 
-/// Throws Error if the limit of the address space is too small. With shared memory, this process
-/// also maps the arenas of other processes.
+/// Throws Error if the limit of this process's address space is too small. With the backend `shm`,
+/// the process also maps the arenas of other processes.
 static void checkAddressSpace(const Artifact &artifact, const MemoryDemand &demand) {
   uint64_t left = addressSpaceLeft();
   Wide beside =

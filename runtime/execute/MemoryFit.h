@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before a session allocates memory, compares the available memory with the size of its arenas plus
-// an estimate of all other memory of the process.
+// Before a session allocates memory, checks that its arenas and an estimate of the other memory of
+// its processes fit in the available memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,11 @@
 
 namespace fsdprt {
 
-/// Numbers from which the memory that a session needs is computed.
+/// Sizes and counts from which checkFits() computes the memory that a session needs.
 struct MemoryDemand {
-  uint64_t arena = 0, reference = 0; ///< size in bytes of a rank's and of the reference's arena
-  uint64_t ranksOnMachine = 1;       ///< number of arenas on this machine
-  uint64_t ranksMapped = 1;          ///< number of arenas that this process maps
+  uint64_t arena = 0, reference = 0; ///< bytes of a rank's arenas; bytes of the reference
+  uint64_t ranksOnMachine = 1;       ///< number of ranks on this machine
+  uint64_t ranksMapped = 1;          ///< number of ranks whose arenas this process maps
   uint64_t processes = 1;            ///< number of processes of the run on this machine
   uint64_t threads = 1;              ///< number of threads of this process
 };

@@ -11,11 +11,11 @@
 
 namespace fsdprt {
 
-/// The first reduction to which ranks of this process have passed a non-finite operand.
+/// The first reduction of a run that got a non-finite operand from a rank of this process.
 struct NonFiniteSource {
-  uint32_t number = UINT32_MAX;       ///< number of its command; UINT32_MAX if there is none
-  uint32_t collective = 0, ranks = 0; ///< index of the reduction, and number of these ranks
-  uint32_t first = 0;                 ///< lowest of these ranks
+  uint32_t number = UINT32_MAX;       ///< number of its command; UINT32_MAX if none exists
+  uint32_t collective = 0, ranks = 0; ///< index of the reduction; number of such ranks
+  uint32_t first = 0;                 ///< lowest rank with a non-finite operand
 };
 
 /// Observer that checks each operand that a rank of this process passes to a reduction.
@@ -25,12 +25,12 @@ public:
 
   void beforeReduction(const RankRun &run, const Instruction &instruction,
                        uint64_t source) override;
-  /// Returns the result. Must be called after the run.
+  /// Returns the result of the last run, which must have ended.
   NonFiniteSource result() const;
 
 private:
   uint32_t firstRank;
-  /// The first reduction to which each rank has passed a non-finite operand, or null.
+  /// For each rank, the first reduction to which the rank has passed a non-finite operand, or null.
   std::vector<const Instruction *> found;
 };
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The phase `backward` begins at a launch labelled "gradient of X". After it, the phase `update`
-// begins at a launch labelled "gradient shard" or "X parameter" that is not in a loop. The loop
-// over micro-batches has no such phase, because its launches only add to the shards of gradients.
-// The body of a loop starts in the phase `forward`.
+// The phase `backward` begins at a launch labelled "gradient of X". After `backward`, the phase
+// `update` begins at the end of a loop, or at a launch outside of loops labelled "gradient shard"
+// or "X parameter". In the loop over micro-batches, launches with these labels only add to shards
+// of gradients and begin no phase. The body of a loop begins in the phase `forward`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,8 +10,8 @@
 //            | backward | ...
 //            | update | ...
 //
-// The host enqueues commands within these ranges; a profiling tool assigns the work of the GPU to
-// them. The phases forward, backward and update are derived from the labels of launches.
+// The host enqueues commands within these ranges, to which a profiling tool then assigns the work
+// of the GPU. The labels of launches determine the phases forward, backward and update.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ public:
     return names[index(instruction)].c_str();
   }
   Phase phaseOf(const Instruction &instruction) const { return phases[index(instruction)]; }
-  /// Returns true if a command has another phase than `forward`.
+  /// Returns true if at least one command has a phase other than `forward`.
   bool hasPhases() const { return phased; }
 
 private:
@@ -56,7 +56,7 @@ private:
 /// The ranges of one run of a rank. The destructor ends open ranges.
 class NvtxRun {
 public:
-  /// Does nothing if `nvtx` is null.
+  /// Pushes the range of the run. If `nvtx` is null, all functions do nothing.
   NvtxRun(const Nvtx *nvtx, const NvtxRangeNames *names, const char *program, uint64_t run);
   ~NvtxRun();
   NvtxRun(const NvtxRun &) = delete;
@@ -88,8 +88,8 @@ private:
   const Nvtx &nvtx;
   const fb::Manifest &manifest;
   uint32_t firstRank;
-  std::vector<std::optional<NvtxRun>> runs; ///< current runs, by rank from firstRank on
-  /// Names by the first instruction of the program.
+  std::vector<std::optional<NvtxRun>> runs; ///< the current run of each rank
+  /// Names of the ranges of each program. The key is the first instruction of the program.
   std::unordered_map<const Instruction *, std::unique_ptr<NvtxRangeNames>> names;
 };
 

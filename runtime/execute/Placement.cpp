@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks which devices, backends and artifacts can be combined, and creates communicators.
+// Checks that the device, the backend and the artifact fit together, and creates communicators.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,8 @@ static bool isBackend(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.backend ? options.backend : "local", name) == 0;
 }
 
-/// Returns the backend that connects the ranks. With NCCL, it does everything except collectives.
+/// Returns the name of the backend that connects the ranks. With --backend=nccl, NCCL only runs
+/// collectives, and the returned backend connects the ranks.
 static const char *controlOf(const fsdprt_session_options &options) {
   if (isBackend(options, "nccl"))
     return options.control ? options.control : "local";
@@ -120,8 +121,8 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
              (ull)options.ranks, (ull)ranks);
 }
 
-/// Returns a text with the values that must be equal in all processes. Processes compare the text
-/// when they connect, before they allocate memory.
+/// Returns the agreement (core/Agreement.h): the values that must be equal in all processes.
+/// Processes compare their agreements when they connect, before they allocate memory.
 static std::string agreementOf(const Artifact &artifact, const fsdprt_session_options &options) {
   Agreement agreement;
   std::string hash, features;
@@ -138,8 +139,8 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
   agreement.add("the seed", std::to_string(options.seed));
-  // Callers name their options in lines of their own. The runs to trace come last, because ranks
-  // exchange as many events as they say.
+  // options.agreement contains more lines of the caller. The number of runs to trace must be equal
+  // on all ranks, because it determines the size of the records that ranks exchange.
   Agreement exchanged;
   exchanged.add("the number of runs to trace", std::to_string(options.trace_runs));
   return agreement.text() + (options.agreement ? options.agreement : "") + exchanged.text();

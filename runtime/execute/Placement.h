@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Interprets the options of a session for devices and backends.
+// Interprets those options of a session that select the device and the backend.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,7 @@ namespace fsdprt {
 
 /// Returns true if `options` select the device `name`.
 bool isDevice(const fsdprt_session_options &options, const char *name);
-/// Returns true if the backend `name` connects the ranks. If NCCL runs the collectives, another
-/// backend connects the ranks.
+/// Returns true if the backend `name` connects the ranks. With NCCL, that is options.control.
 bool isControl(const fsdprt_session_options &options, const char *name);
 /// Throws Error if the artifact cannot run on the device and backend that `options` select.
 void checkPlace(const Artifact &artifact, const fsdprt_session_options &options);

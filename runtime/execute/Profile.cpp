@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each command that ran is assigned to the entry of its kernel, of its type of collective, of
-//     copies or of fills. A wait belongs to the entry of the transfer that it completes. Initialise
-//     commands and loops have no entry.
-//  2. Each entry is the sum of runs, time and bytes of its commands. A wait adds only its time.
+//  1. Each kernel, each type of collective, all copies together and all fills together have one
+//     entry. A launch, collective, copy or fill belongs to its entry, and a wait to the entry of
+//     the transfer that it completes. Commands `initialise` and loops have no entry.
+//  2. An entry contains the sums of runs, times and bytes of its commands. A wait adds only time.
 //  3. Entries are sorted by descending time.
 //
-// The bytes of a command are the sizes of all ranges that it uses. A kernel moves fewer bytes if it
-// reads only some rows of a table, and more bytes if it reads a range twice.
+// The bytes of a command are the sizes of all ranges that the command uses. A kernel moves fewer
+// bytes if it reads only some rows of a table, and more if it reads a range twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,11 +47,11 @@ uint64_t fsdprt::bytesOf(const fb::Manifest &manifest, const Instruction &instru
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
 
 namespace {
-/// Key of an entry: the type of command, and the index of a kernel or the type of collective.
+/// Key of an entry: the type of command, and the index of the kernel or the type of collective.
 using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
-/// Returns the entry of a launch, a collective, a copy or a fill, with zeros as counts. Sets `key`.
+/// Returns the entry of a command with zeros as counts, and sets `key` to the key of the entry.
 static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
                                      Key &key) {
   fsdprt_profile_entry entry = {};
@@ -76,7 +76,7 @@ static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruc
 }
 
 std::vector<fsdprt_profile_entry> Profile::entries() const {
-  std::map<uint32_t, const Instruction *> started; // by the id of the transfer
+  std::map<uint32_t, const Instruction *> started; // start of each transfer, by id
   std::map<Key, fsdprt_profile_entry> sums;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction &instruction = instructions[i], *counted = &instruction;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A profile counts the executions of each command and the time that they take. entries() computes
-// sums over the commands of a kernel or of a type of collective.
+// A profile contains the number and the total time of the executions of each command. entries()
+// computes sums over all commands of one kernel or of one type of collective.
 //
 //===----------------------------------------------------------------------===//
 

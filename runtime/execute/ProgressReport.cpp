@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The watchdog knows only the last command that a rank enqueued on its GPU. The heartbeat of the
-// GPU tells which launches the GPU has passed: heartbeat n means that launch 32 n of the run has
-// begun. A command that hangs or fails lies between launch 32 n and launch 32 (n + 1) of the
-// program.
+// The watchdog records only the last command that a rank has enqueued on its GPU. The heartbeat of
+// the GPU is a number that shows which launches the GPU has begun: the number is n after launch 32
+// n of the run has begun. A command that hangs or fails is then between launch 32 n and launch 32
+// (n + 1).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 using namespace fsdprt;
 
-/// Returns the command of the `left`-th launch after `begin`, counted from 1. If there are fewer
-/// launches, returns null and subtracts their number from `left`.
+/// Returns the command of launch `left` in [begin, end), counted from 1. Each phase of a kernel is
+/// a launch. If the range has fewer launches, subtracts their number from `left` and returns null.
 static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin,
                                      const Instruction *end, uint64_t &left) {
   for (const Instruction *at = begin; at != end; ++at) {
@@ -55,7 +55,7 @@ std::string RankExecutor::deviceProgress() const {
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", device->ordinal());
   if ((!passed && !next) ||
-      launchAt(interval.numbers + 1)) // The program is too short for a heartbeat, or too long.
+      launchAt(interval.numbers + 1)) // The heartbeat does not fit the program.
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);
@@ -65,13 +65,13 @@ std::string RankExecutor::deviceProgress() const {
 
 //===- Heartbeats ---------------------------------------------------------===//
 
-/// Resets the heartbeat. Must not be called before the previous run has ended on the device.
+/// Resets the heartbeat of the GPU. The previous run must have ended on the device.
 void RankExecutor::resetHeartbeat() {
   heartbeat = 0;
   device->resetHeartbeat();
 }
 
-/// Tells the watchdog that the rank makes progress if the heartbeat of its GPU has changed.
+/// If the heartbeat of the rank's GPU has changed, reports progress to the watchdog.
 void RankExecutor::updateHeartbeat() {
   uint32_t now = device->heartbeat();
   if (now == heartbeat)
@@ -80,8 +80,8 @@ void RankExecutor::updateHeartbeat() {
   context.watchdog.beat(rank);
 }
 
-/// Waits until the work that the rank has enqueued has ended. poll() throws if another rank has
-/// failed.
+/// Waits until the device has completed all work that the rank has enqueued. poll() throws Error if
+/// another rank has failed.
 void RankExecutor::finishDevice() {
   device->finish([this] {
     communicator.poll();
@@ -99,7 +99,7 @@ void RankGroup::finishDevices() {
 }
 //===- Reports of a group --------------------------------------------------===//
 
-/// Returns the last commands of the ranks of this process, and the positions of their GPUs.
+/// Returns a text with the last command of each rank of this process and the position of its GPU.
 std::string RankGroup::progressReport() const {
   std::string text;
   bool isBehind = false;
@@ -113,8 +113,8 @@ std::string RankGroup::progressReport() const {
                           : "");
 }
 
-/// Returns `reason` or, if the GPU has a sticky fault, an error that describes the fault as well.
-/// CUDA returns a sticky fault from all later calls of all ranks.
+/// Returns `reason` if the rank's GPU has no sticky fault, and otherwise an error that also
+/// describes the fault. After a sticky fault, all later CUDA calls of all ranks return this fault.
 Error RankGroup::withDeviceProgress(const RankExecutor &rank, const Error &reason) const {
   std::string fault = rank.getDevice().fault();
   if (fault.empty())

@@ -144,14 +144,14 @@ std::byte *RankExecutor::at(const fb::Slice &slice, uint64_t iteration) const {
   return arena.at(offsetOf(slice, iteration));
 }
 
-/// Returns true if the host only enqueues a command, so that it need not wait for earlier commands.
-/// The device or the communicator then executes the command after the earlier ones.
+/// Returns true if the host only enqueues a command. The host then need not wait for earlier
+/// commands, because the device or the communicator executes the command after them.
 bool RankExecutor::isOnStream(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Launch:
   case fb::Body::Fill:
   case fb::Body::Copy:
-    return true; // Fills and copies that need the host call finishDevice().
+    return true; // Copies and fills by the host call finishDevice().
   case fb::Body::Collective:
     return communicator.isOnDevice();
   case fb::Body::Wait:
@@ -163,7 +163,7 @@ bool RankExecutor::isOnStream(const Instruction &instruction) const {
 }
 
 void RankExecutor::executeOne(const Instruction &instruction, uint64_t iteration) {
-  // If the host executes the command, the device must have executed all earlier commands.
+  // Before the host executes a command, the device must have executed all earlier commands.
   if (!isOnStream(instruction))
     finishDevice();
   switch (instruction.kind) {
@@ -205,7 +205,7 @@ void RankExecutor::start(const Instruction &instruction, uint64_t iteration) {
                      at(*collective.target(), iteration));
   for (const std::shared_ptr<RankObserver> &observer : context.observers)
     observer->afterStart(run, instruction);
-  // The worker also completes blocking collectives, so that only one thread waits for other ranks.
+  // The worker thread also waits for blocking collectives. No other thread waits for other ranks.
   if (transferWorker)
     transferWorker->post(instruction.collective);
   if (collective.channel() == 0)

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A rank has a device with an arena, worker threads, and threads for asynchronous transfers. The
-// rank executes a decoded program on the calling thread and allocates no memory during the
-// execution.
+// rank executes a decoded program on the calling thread without allocating memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,23 +21,22 @@ namespace fsdprt {
 
 class RankExecutor {
 public:
-  /// Creates the arena and registers it with the communicator. `number` is the rank. `spins` is a
-  /// result of spinsFor(), and `mostBindings` is a result of mostBindings(). `context` must outlive
-  /// the executor. Throws Error.
+  /// Creates the executor of rank `number`, and the rank's arena, which it registers with the
+  /// communicator. `spins` is a result of spinsFor(), and `mostBindings` is a result of
+  /// mostBindings(). `context` must outlive the executor. Throws Error.
   RankExecutor(const GroupContext &context, uint32_t number, std::unique_ptr<Device> device,
                uint32_t spins, size_t mostBindings);
 
   uint32_t number() const { return rank; }
   Device &getDevice() const { return *device; }
   const Arena &getArena() const { return arena; }
-  /// Returns the file of offloaded states, or null.
+  /// Returns the rank's file of offloaded states, or null if the rank has no such file.
   const RankFile *getFile() const { return file.get(); }
 
-  /// Starts the threads that programs need: one if there are collectives on channels, and one for
-  /// the file of offloaded states if there are copies on channels. `copies` is the number of the
-  /// latter.
+  /// Starts a thread for collectives on channels if `hasChannels` is true, and a thread for copies
+  /// on channels from and to the rank's file. Programs have `copies` copies on channels in total.
   void addTransferWorkers(bool hasChannels, uint32_t copies);
-  /// Ends the transfer threads. The arena must not be freed before.
+  /// Ends the threads for transfers. The arena must not be freed before this call.
   void stop();
 
   //===- Memory, only while no program runs ---------------------------------===//
@@ -49,11 +47,11 @@ public:
   /// readState() and writeState() copy bytes [first, first + bytes) of the rank's shard of a state.
   void readState(const fb::State &state, uint64_t first, uint64_t bytes, void *to) const;
   void writeState(const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const;
-  /// Returns the address of the rank's shard of a state, or null if it is in the file or in memory
-  /// that the host cannot address.
+  /// Returns the address of the rank's shard of a state, or null if the shard is in the file or in
+  /// memory that the host cannot address.
   std::byte *memoryOf(const fb::State &state) const;
-  /// Allocates the memory of the arena, and writes the rank block and neutral values of the step
-  /// block. The rank block holds the rank's indices in the mesh and the number of the step.
+  /// Allocates the memory of the arena, writes the rank block, and sets the step block to neutral
+  /// values. The rank block contains the rank's indices in the mesh and the number of the step.
   void prepare();
   /// Restricts the system calls of the calling thread and of the rank's worker threads.
   void restrictCalls();
@@ -72,19 +70,20 @@ public:
   /// Waits until the device has executed all enqueued commands. Throws if another rank has failed.
   void finishDevice();
   void resetHeartbeat();
-  /// Reads the heartbeat of the device, and reports progress of the rank if it has changed.
+  /// If the heartbeat of the device has changed, reports progress of the rank to the watchdog.
   void updateHeartbeat();
   /// Returns a text such as ", on GPU 0 between commands 31 ('a') and 64 ('b')", or an empty text
   /// if the position of the device is unknown.
   std::string deviceProgress() const;
-  /// Returns the time span of the transfer that the wait `instruction` completes. Returns zeros if
-  /// no host thread executed the transfer.
+  /// Returns the times at which a host thread began and ended the transfer that the wait
+  /// `instruction` completes. Returns zeros if no host thread executed the transfer.
   DeviceSpan spanOnHost(const Instruction &instruction) const;
-  /// Returns the time stamps on the device of the transfer of a wait or of a blocking collective.
+  /// Returns the device's time stamps before and after the transfer that `instruction`, a wait or a
+  /// blocking collective, completes.
   DeviceSpan spanOnDevice(const Instruction &instruction) const;
 
-  /// The constructor calls beginRun() of all observers. The destructor calls endCommands(), so that
-  /// endCommands() is also called after an error.
+  /// Calls beginRun() of all observers in the constructor, and endCommands() in the destructor, so
+  /// that endCommands() is also called after an error.
   class ObservedRun {
   public:
     explicit ObservedRun(const RankExecutor &executor);
@@ -97,12 +96,12 @@ public:
   };
 
 private:
-  /// A copy on a channel that has been started and not yet awaited.
+  /// A copy on a channel after its start and before its wait.
   struct AsyncCopy {
-    const std::byte *from = nullptr; ///< source; null for `offset` in the file
-    std::byte *to = nullptr;         ///< target; null for `offset` in the file
+    const std::byte *from = nullptr; ///< source in memory; null if it is at `offset` in the file
+    std::byte *to = nullptr;         ///< target in memory; null if it is at `offset` in the file
     uint64_t bytes = 0, offset = 0;
-    bool isVisible = true; ///< the host can address `from` and `to`
+    bool isVisible = true; ///< true if the host can address `from` and `to`
     const char *label = "";
   };
 
@@ -131,16 +130,16 @@ private:
   std::unique_ptr<Device> device;
   Arena arena;
   WorkerPool pool;
-  std::vector<void *> bindings;                        ///< addresses that the current launch uses
-  std::unique_ptr<AsyncTransferWorker> transferWorker; ///< completes collectives
+  std::vector<void *> bindings;                        ///< buffer addresses of the current launch
+  std::unique_ptr<AsyncTransferWorker> transferWorker; ///< thread that completes collectives
   std::unique_ptr<RankFile> file;
   std::vector<std::byte> chunk;                    ///< buffer between the file and GPU memory
-  std::vector<AsyncCopy> transfers;                ///< copies by the index of their instructions
-  std::unique_ptr<AsyncTransferWorker> fileWorker; ///< executes copies on channels with the file
+  std::vector<AsyncCopy> transfers;                ///< copies, by the index of the copy
+  std::unique_ptr<AsyncTransferWorker> fileWorker; ///< thread for file copies on channels
   RankRun run;                                     ///< the current run
 };
 
-/// Returns the index in the unit's flat buffer of the first element of a rank's shard of a state.
+/// Returns the index of the first element of a rank's shard of a state in the unit's flat buffer.
 inline uint64_t firstElement(const Mesh &mesh, const fb::State &state, uint32_t rank) {
   return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // The constructor decodes programs into flat lists of instructions, adds their collectives to the
-// communicator, and lets each rank prepare its arena. A run then executes a list without allocating
+// communicator, and lets each rank prepare its arena. run() then executes a list without allocating
 // memory.
 //
-// A rank that fails sets the watchdog's failure flag, which ends the waits of other ranks. The
-// first error is reported. If a rank stops making progress while no other rank waits for it, for
-// example in an endless kernel, the thread that called run() reports the rank.
+// A rank that fails sets the failure flag of the watchdog, which ends the waits of the other ranks.
+// run() throws the first error. If no rank makes progress and none reports an error, for example in
+// an endless kernel, the thread that called run() throws Error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,7 +93,7 @@ void RankGroup::stop() {
   for (const auto &each : executors)
     each->stop();
   communicator->releaseArenas();
-  // Observers refer to devices and must be destroyed before them.
+  // Observers refer to devices and must be destroyed before the devices.
   observers.clear();
 }
 
@@ -109,7 +109,7 @@ uint64_t RankGroup::deviceBytesBeside() const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < executors.size(); ++i) {
     const Device &device = executors[i]->getDevice();
-    bool isFirst = true; // true if no earlier rank is on the same physical device
+    bool isFirst = true; // true if executors before i use other GPUs
     for (size_t k = 0; k < i; ++k)
       isFirst &= executors[k]->getDevice().ordinal() != device.ordinal();
     bytes += isFirst ? device.bytesBeside() : 0;
@@ -131,8 +131,8 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 }
 
 void RankGroup::awaitRanks() {
-  // `grace` gives ranks time to report their own waits first. `still` is the time in which this
-  // thread has observed no progress. It does not grow while the whole machine is suspended.
+  // `grace` is additional time, so that ranks can first report their own waits. `still` is the time
+  // since this thread last observed progress. `still` does not grow while the machine is suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
@@ -188,7 +188,7 @@ void RankGroup::serve(uint32_t rank) {
                                  std::strcmp(currentName, "step") == 0});
       (this->*job)(executor(rank));
     } catch (const Abandoned &) {
-      // Another rank reports the reason. That rank may be in another process.
+      // Another rank, which may be in another process, reports why the run failed.
       if (localRanks() < ranks())
         error = communicator->abandoned();
     } catch (const Error &reason) {

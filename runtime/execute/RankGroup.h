@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A group contains the ranks of a mesh. Some or all of them are in this process, and are called the
-// ranks here. Each rank here has an arena, a thread and a worker pool. run() executes a program on
-// all ranks here and waits for them. The communicator defines which ranks are here, and connects
-// them with the ranks of other processes.
+// A group contains all ranks of a mesh. The local ranks of the group are those in this process.
+// Each local rank has an arena, a thread and a worker pool. run() executes a program on all local
+// ranks and waits for them. The communicator defines which ranks are local, and connects them with
+// the ranks of other processes.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
@@ -32,10 +32,10 @@ namespace fsdprt {
 class RankGroup {
 public:
   /// Decodes the programs with the layout `layout`, adds their collectives to the communicator, and
-  /// connects it. Throws Error.
+  /// connects the ranks. Throws Error.
   RankGroup(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator,
             const fb::Layout &layout, bool reference, const RankGroupOptions &options);
-  /// Must not be called if hasHung() is true, because the threads of the group still use it.
+  /// Must not be called if hasHung() is true, because threads of the group still use the group.
   ~RankGroup();
   RankGroup(const RankGroup &) = delete;
   RankGroup &operator=(const RankGroup &) = delete;
@@ -52,22 +52,23 @@ public:
   uint64_t arenaBytes() const { return executors[0]->getArena().mappedBytes(); }
   /// Returns the executor of `rank`, which must be in this process.
   RankExecutor &executor(uint32_t rank) const { return *executors[rank - first]; }
-  /// Returns the index in the unit's flat buffer of the first element of a rank's shard of a state.
+  /// Returns the index of the first element of a rank's shard of a state in the unit's flat buffer.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const {
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns true if the results of checked lookups are valid: all kernels run.
+  /// Returns true if no kernels are omitted, so that the results of checked lookups are valid.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;
-  /// Returns the highest end offset, aligned, of the states, the inputs, and all ranges that the
-  /// programs run so far use.
+  /// Returns the highest aligned end offset of the states, the inputs, and all ranges that are used
+  /// by the programs that have run.
   uint64_t peakBytes() const { return alignedEnd(layout, peak); }
-  /// Returns the numbers of bytes that the first rank here has exchanged, by type of collective.
+  /// Returns, by type of collective, the number of bytes that the first local rank has exchanged.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
-  /// Returns the number of bytes, apart from arenas, in use on the GPUs of the ranks here, or 0.
+  /// Returns the number of bytes in use on the GPUs of the local ranks besides the arenas, or 0 for
+  /// a CPU.
   uint64_t deviceBytesBeside() const;
 
   void attach(std::shared_ptr<RankObserver> observer) { observers.push_back(std::move(observer)); }
@@ -75,10 +76,10 @@ public:
     return programs.at(&program).instructions;
   }
 
-  /// Runs a program on all ranks here. Throws Error with the first failure.
+  /// Runs a program on all local ranks. If ranks fail, throws the Error of the first failure.
   void run(const fb::Program &program);
-  /// Repeats the last run of a program with one more observer. The caller must have restored the
-  /// inputs, states and blocks.
+  /// Repeats the last run of a program with the additional observer `observer`. The caller must
+  /// have restored the inputs, states and blocks.
   void runAgain(const fb::Program &program, std::shared_ptr<RankObserver> observer);
 
 private:
@@ -106,22 +107,22 @@ private:
   void replay(RankExecutor &rank);
   void runRecorded();
 
-  std::shared_ptr<const Artifact> owned; ///< keeps the kernels loaded while a rank hangs
+  std::shared_ptr<const Artifact> owned; ///< keeps kernels loaded even if a rank hangs
   const Artifact &artifact;
   Mesh mesh;
   const fb::Layout &layout;
   RankGroupOptions options;
   std::unique_ptr<Communicator> communicator;
   Watchdog &watchdog;
-  uint32_t spins, first, numAsyncCopies = 0; ///< `numAsyncCopies`: copies on channels in programs
+  uint32_t spins, first, numAsyncCopies = 0; ///< `numAsyncCopies` counts copies on channels
   std::unordered_map<const fb::Program *, DecodedProgram> programs;
   std::vector<std::shared_ptr<RankObserver>> observers;
   GroupContext context;
-  std::vector<std::unique_ptr<RankExecutor>> executors; ///< executors of the ranks here
-  std::vector<std::thread> threads;                     ///< threads of the ranks here
-  std::vector<std::optional<Error>> errors;             ///< errors of the ranks here
+  std::vector<std::unique_ptr<RankExecutor>> executors; ///< executors of the local ranks
+  std::vector<std::thread> threads;                     ///< threads of the local ranks
+  std::vector<std::optional<Error>> errors;             ///< errors of the local ranks
   std::unique_ptr<DeviceGraph> recording;               ///< CUDA graph of 'step', or null
-  uint64_t recordedBytes[4] = {}; ///< bytes that one launch of `recording` exchanges
+  uint64_t recordedBytes[4] = {}; ///< bytes exchanged per launch of `recording`
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
   uint64_t currentRun = 0, peak = 0;

@@ -11,7 +11,7 @@
 //                     |
 //                     beforeReduction, afterStart     during the command of a collective
 //
-// The device finishes its work between endCommands and endRun. Observers must not allocate memory
+// Between endCommands and endRun, the rank waits for its device. Observers must not allocate memory
 // in a run, except in the first run of a program.
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ struct RankRun {
   RankExecutor *executor = nullptr;
   uint32_t rank = 0;
   const char *program = "";
-  uint64_t number = 0;                                ///< number of the run, counted from 1
+  uint64_t number = 0;                                ///< number of the run; the first is 1
   const Instruction *begin = nullptr, *end = nullptr; ///< instructions of the program
   bool isStep = false;                                ///< true if the program is 'step'
 };
@@ -44,12 +44,12 @@ public:
   /// Called before and after each command except loops.
   virtual void beforeCommand(const RankRun &, const Instruction &) {}
   virtual void afterCommand(const RankRun &, const Instruction &) {}
-  /// Called before a reduction of floating-point values is started. Its source is at offset
-  /// `source` of the arena.
+  /// Called before a reduction of floating-point values is started. The operand of the rank is at
+  /// offset `source` of its arena.
   virtual void beforeReduction(const RankRun &, const Instruction &, uint64_t /*source*/) {}
   /// Called after a collective is started, before the rank waits for it.
   virtual void afterStart(const RankRun &, const Instruction &) {}
-  /// Called after the last command, also if a command has failed.
+  /// Called after the last command, and also after a command that has failed.
   virtual void endCommands(const RankRun &) noexcept {}
   virtual void endRun(const RankRun &) {}
 };

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before memory is allocated, the constructor checks that the mesh has the requested number of
-// ranks, that the artifact has scratch memory for all threads, and that the arenas fit the machine.
+// Before the constructor allocates memory, it checks that the mesh has as many ranks as requested.
+// It also checks that layouts have scratch memory for all threads, and that the arenas fit in
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns the layout of the reference programs if `reference` is true, or else of the sharded
-/// programs. Returns null if there are no such programs.
+/// If `reference` is true, returns the layout of the reference programs, and otherwise that of the
+/// sharded programs. Returns null if no such program exists.
 static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   for (const fb::Program *program : *artifact.manifest().programs())
     if (isReferenceProgram(program->name()->str()) == reference)
@@ -34,8 +35,8 @@ static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   return nullptr;
 }
 
-/// Returns the kinds of kernels in a text such as "map,row". Throws Error if the artifact has no
-/// kernel of a kind.
+/// Splits a text such as "map,row" into kinds of kernels. Throws Error if the artifact has no
+/// kernel of one of these kinds.
 static std::vector<std::string> checkKinds(const Artifact &artifact, const char *text) {
   std::set<std::string> known;
   const auto *kernels = artifact.manifest().kernels();
@@ -58,8 +59,8 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
   return kinds;
 }
 
-/// Returns the memory that this session needs on this machine. Over MPI, the launcher tells how
-/// many ranks are on this machine.
+/// Returns the memory that this session needs on this machine. With MPI, options.ranks_on_machine
+/// is the number of ranks on this machine.
 static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
                              const fb::Layout *reference, const fsdprt_session_options &options,
                              uint32_t threadsPerRank) {
@@ -73,7 +74,7 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
       mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
-  // A rank has a worker for collectives, one for copies between arenas, and one for its file.
+  // Each rank has one worker for collectives, one for copies between arenas, and one for its file.
   uint64_t transferWorkers = 1 + (layout.host_bytes() != 0) + (layout.file_bytes() != 0);
   demand.threads = (threads ? ranks : 1) * (threadsPerRank + transferWorkers);
   return demand;
@@ -139,13 +140,13 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     hooks.prepare(*ranks);
   if (!whole)
     return;
-  // The reference may use as many threads as all ranks together, because no rank runs meanwhile.
-  // Results do not depend on the number of threads.
+  // The reference may use the threads of all ranks, because no rank runs at the same time. Results
+  // do not depend on the number of threads.
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
                                         uint64_t(group.threadsPerRank) * ranks->ranks());
   group.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
-  // Ranks of other processes may wait for the rank of this process while the reference runs. The
-  // progress of the reference therefore counts as progress of this rank.
+  // While the reference runs, ranks of other processes may wait for the rank of this process.
+  // Progress of the reference therefore counts as progress of the rank of this process.
   auto watchdog = ranks->getCommunicator().getWatchdog().alone(ranks->firstRank());
   reference = std::make_unique<RankGroup>(
       shared, makeSoloCommunicator(artifact, options, std::move(watchdog), group.threadsPerRank),
@@ -155,7 +156,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
 Session::~Session() {
   for (std::unique_ptr<RankGroup> *group : {&ranks, &reference})
     if (*group && (*group)->hasHung())
-      // The group is leaked, because a thread that hangs still uses it.
+      // Leak the group, because a thread that hangs still uses the group.
       (void)group->release();
 }
 

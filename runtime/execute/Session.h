@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A session has a group of sharded ranks and optionally a group for the unsharded reference. The
-// methods of Session implement the functions of fsdprt.h and throw Error.
+// methods of Session implement functions of fsdprt.h and throw Error on failure.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,43 +27,43 @@ public:
                   size_t size);
   void readBlock(uint32_t rank, float *block) const;
   void writeBlock(uint32_t rank, const float *block);
-  /// Returns the state with the role `role` of a parameter, or null if there is none.
+  /// Returns the state that has the role `role` in the unit of a parameter, or null if none exists.
   const fb::State *state(const RankGroup &group, uint64_t param, fb::StateRole role) const;
   void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                  void *data, size_t size) const;
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                   const void *data, DType type);
-  /// Sets `memory` to the range and address of a rank's shard of state `index`. If `rank` is
-  /// FSDPRT_REFERENCE, sets it to those of the same state in the reference.
+  /// Sets `memory` to the range and the address of a rank's shard of state `index`. If `rank` is
+  /// FSDPRT_REFERENCE, describes the whole state of the reference instead.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
-  /// Fills `memory` for the copy of that shard that the program 'snapshot' makes.
+  /// Sets `memory` to the range and the address of the copy that the program 'snapshot' made.
   void snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   /// Copies elements [first, first + count) of a rank's shard of state `index` to `into`. If `into`
-  /// is null, copies `from` to these elements.
+  /// is null, copies from `from` to these elements instead.
   void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
                  const void *from) const;
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
   /// Repeats the last run of a program. Returns a text that names the first reduction with a
-  /// non-finite operand and the ranks that passed it, or an empty text if there is none. All
-  /// processes must call findNonfinite().
+  /// non-finite operand and the ranks that passed such an operand, or an empty text if no reduction
+  /// had one. All processes must call findNonfinite().
   std::string findNonfinite(const char *program);
 
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 
-  /// Returns the profile of 'step' on the first rank of this process. Throws Error if there is
-  /// none.
+  /// Returns the profile of 'step' on the first rank of this process. Throws Error if none exists.
   Profile &profile() const;
-  /// Returns the trace. In the process of rank 0, collects the events of all ranks first.
+  /// Returns the trace. Several processes first send their records to the process of rank 0.
   const Trace &trace() const;
 
-  /// Returns the number of bytes, apart from arenas, in use on the GPUs of this process's ranks.
+  /// Returns the number of bytes in use on the GPUs of this process's ranks besides the arenas, or
+  /// 0 for a CPU.
   uint64_t gpuBytesBeside() const;
 
   const RankGroup &getRanks() const { return *ranks; }
-  /// Returns the file of offloaded states of the first rank of this process, or null.
+  /// Returns the file of offloaded states of this process's first rank, or null if it has none.
   const RankFile *getFile() const { return ranks->executor(ranks->firstRank()).getFile(); }
   const RankGroup *getReference() const { return reference.get(); }
 
@@ -81,7 +81,7 @@ private:
 
   const Artifact &artifact;
   std::unique_ptr<RankGroup> ranks, reference;
-  std::shared_ptr<CommandTimer> timer; ///< null without a profile or trace; shared with `ranks`
+  std::shared_ptr<CommandTimer> timer; ///< observer of `ranks`; null without a profile or trace
 };
 
 uint64_t elementsOf(const fb::Param &param);

@@ -18,18 +18,18 @@
 namespace fsdprt {
 
 struct SessionHooks {
-  /// Called before the first run with the group of sharded ranks. May attach observers or plant
-  /// faults in collectives.
+  /// Called once with the group of sharded ranks, before the first run. May attach observers or
+  /// plant faults in collectives.
   std::function<void(RankGroup &ranks)> prepare;
-  /// True if observers must be called for each command, which excludes a CUDA graph.
+  /// True if observers must be called for each command. A CUDA graph then cannot be used.
   bool seesCommands = false;
-  /// Kinds of kernels, separated by commas, or empty for all. If not empty, all programs except
-  /// 'init' run only launches of these kinds, and no collectives, copies or fills. The results are
-  /// then meaningless.
+  /// Kinds of kernels, separated by commas, or empty. If not empty, programs other than 'init' and
+  /// 'snapshot' run only launches of kernels of these kinds, and no collectives, copies or fills.
+  /// The results are then meaningless.
   std::string onlyKinds;
 };
 
-/// Returns the hooks of the next session that this thread creates. The session resets them.
+/// Returns the hooks of the next session that this thread creates. The session resets the hooks.
 SessionHooks &nextSessionHooks();
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Throws Error before an input is written if one of its ids is not below the limit of the input.
+// Writes inputs. First throws Error if an id is neither below the input's limit nor an extra id.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns true if `id` is an extra id of the input: a valid id outside the limit, such as a
-/// padding id.
+/// Returns true if `id` is an extra id of the input. Such an id, for example a padding id, is valid
+/// although it is not below the limit.
 static bool isExtraId(const fb::Input &input, int64_t id) {
   const auto *extra = input.extra_ids();
   return extra && std::find(extra->begin(), extra->end(), id) != extra->end();

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Callers name an element by a parameter p and an index e in it. It is element p.offset + e of the
-// flat buffer of the parameter's unit. The shard of a rank is a range of the flat buffer.
+// Callers select an element by a parameter p and an index e in p. The selected element is element
+// p.offset + e of the flat buffer of p's unit. A rank's shard is a range of the flat buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,14 +108,14 @@ static void checkElements(const fb::Param &param, uint64_t first, uint64_t count
 }
 
 namespace {
-/// The range of elements of a flat buffer that are in [first, first + count) and in a rank's shard.
+/// Elements of a flat buffer that are both in [first, first + count) and in a rank's shard.
 struct Overlap {
-  uint64_t begin, end; ///< indices in the flat buffer
+  uint64_t begin, end; ///< indices of elements in the flat buffer
   Overlap(const RankGroup &group, const fb::State &state, uint32_t rank, uint64_t first,
           uint64_t count)
       : begin(std::max(first, group.firstElement(state, rank))),
         end(std::min(first + count, group.firstElement(state, rank) + state.elements())) {}
-  /// Returns the offset in bytes of the range in the rank's shard.
+  /// Returns the offset in bytes of the first of these elements in the rank's shard.
   uint64_t first(const RankGroup &group, const fb::State &state, uint32_t rank) const {
     return (begin - group.firstElement(state, rank)) * sizeOf(state.dtype());
   }
@@ -233,8 +233,8 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 
 //===- Comparison ---------------------------------------------------------===//
 
-/// Compares `piece`, a rank's shard of a state, with `all`, the same state of the reference.
-/// Returns true if the elements of all parameters are equal. Otherwise sets `result` to the first
+/// Compares `piece`, a rank's shard of a state, with `all`, the complete state of the reference.
+/// Returns true if all elements of parameters are equal. Otherwise sets `result` to the first
 /// difference.
 bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all,
                            const std::byte *piece, fsdprt_comparison &result) const {
@@ -277,9 +277,9 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
   return nullptr;
 }
 
-/// Compares all shards with the reference. The process of rank 0 collects the shards of the other
-/// processes one by one. It collects all of them even after a difference, because every process
-/// sends its shards.
+/// Compares the shards of all ranks with the reference. The process of rank 0 receives the shards
+/// of the other processes one by one. After a difference, this process still receives all further
+/// shards, because the other processes send them.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())

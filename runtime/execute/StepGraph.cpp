@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In the first run of 'step', each rank records its commands on its thread, and the resulting graph
-// is launched. In later runs, the first rank of this process launches the graph. Before each
-// launch, the host writes the number of the step, and it does nothing else.
+// In the first run of 'step', the thread of each rank of this process records its commands in one
+// graph. The first rank of this process then launches the graph, and also in each later run. Before
+// a launch, the host only writes the number of the step and resets the heartbeats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 using namespace fsdprt;
 
-/// Returns true if the host does more for a command than to enqueue it.
+/// Returns true if the host must do more for a command than enqueue it.
 bool RankGroup::needsHost(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Collective:
@@ -68,7 +68,7 @@ void RankGroup::record() {
   }
   for (size_t kind = 0; kind < 4; ++kind)
     recordedBytes[kind] = communicator->exchangedBytes()[kind] - before[kind];
-  // Recording has counted bytes but has transferred nothing. The bytes are therefore subtracted.
+  // Subtract the bytes that were counted during recording, because nothing was transferred.
   communicator->countExchanged(recordedBytes, -1);
 }
 

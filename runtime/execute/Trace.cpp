@@ -4,17 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The constructor counts the commands of one run; the commands of a loop count once per
-//     iteration. The ring buffer has one record for each.
-//  2. visit() turns each record of a launch, copy, fill or wait into an event of the lane
-//     `compute`.
-//  3. A collective also becomes an event of the lane `gather` or `reduce`, and a copy on a channel
-//     an event of the lane `copy`. This event lasts from the start of the transfer to the end of
-//     its wait. The wait of a blocking collective lasts for the whole event.
-//  4. The member `ahead` of an event is the number of launches between a start and its wait.
+//  1. The constructor counts the commands that one run executes. A command in a loop counts once
+//     per iteration. For each run, the ring buffer of a rank has one record per executed command.
+//  2. For each record of a launch, copy, fill or wait, visit() creates an event of lane `compute`.
+//  3. For a collective, visit() also creates an event of the lane `gather` or `reduce`, and for a
+//     copy on a channel one of the lane `copy`. The event lasts from the start of the transfer to
+//     the end of its wait. A blocking collective counts as waiting during its whole event.
+//  4. The member `ahead` of an event is the number of launches between its start and its wait.
 //
-// If the ranks are threads of one process, they copy bytes only during the wait. Collectives that
-// are started earlier are then in flight for longer, but their waits are not shorter.
+// If the ranks are threads of one process, they copy the data of a collective only during its wait.
+// An earlier start then makes the event longer, but the wait not shorter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +31,7 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns the number of commands of one run for which `counts` returns true.
+/// Returns the number of commands that one run executes and for which `counts` returns true.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
@@ -124,7 +123,7 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     const Record *record;
     uint32_t launches;
   };
-  std::unordered_map<uint32_t, Started> inFlight; // by the id of the transfer
+  std::unordered_map<uint32_t, Started> inFlight; // records of starts, by id of the transfer
   uint32_t launches = 0;
   auto give = [&](fsdprt_trace_event event, uint64_t from, uint64_t to) {
     event.rank = rank;
@@ -145,8 +144,8 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     event.waited = waited.end - waited.begin;
     wait.waited = event.waited;
     event.ahead = ahead;
-    // If a transfer worker has executed the transfer, the event lasts only for this execution. The
-    // wait may be longer, because the transfer may have been in the worker's queue first.
+    // If a worker thread has executed the transfer, the event lasts only for the execution. The
+    // wait may be longer, because the transfer may first have waited in the queue of the worker.
     uint64_t from = waited.movedTo ? waited.movedFrom : started.begin,
              to = waited.movedTo ? waited.movedTo : waited.end;
     event.waited = std::min(event.waited, to - from);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each rank has a ring buffer with the last runs of a program, allocated before the first run. It
-// has a record of 40 bytes with the begin and end of each executed command. visit() builds events
-// from the records. On a GPU, the times are measured by the GPU (CommandTimer.h).
+// Each rank has a ring buffer with records of the last runs of a program. The buffer is allocated
+// before the first run. A record of 40 bytes contains the begin and end of an executed command.
+// visit() creates events from the records. On a GPU, the GPU measures the times (CommandTimer.h).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
 //     gather                 [in flight     |..waited]
@@ -26,7 +26,7 @@ namespace fsdprt {
 
 class Trace {
 public:
-  /// Keeps the last `runs` runs of ranks [firstRank, firstRank + ranks). `manifest` and
+  /// Keeps records of the last `runs` runs on ranks [firstRank, firstRank + ranks). `manifest` and
   /// `instructions` must outlive the trace.
   Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions,
         uint32_t firstRank, uint32_t ranks, uint32_t runs);
@@ -37,8 +37,8 @@ public:
     ring.next = ring.began++ % keptRuns * eventsPerRun;
     ring.end = ring.next + eventsPerRun;
   }
-  /// Records a command. For a wait, `movedFrom` and `movedTo` are the begin and the end of the
-  /// transfer, or 0 if no transfer worker has executed it.
+  /// Records a command. For a wait, `movedFrom` and `movedTo` are the times of the begin and the
+  /// end of the transfer, or 0 if no worker thread has executed the transfer.
   void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0,
            uint64_t movedTo = 0) {
     Ring &ring = rings[rank - firstRank];
@@ -47,19 +47,20 @@ public:
                                    static_cast<uint32_t>(instruction)};
   }
 
-  /// Replaces the time stamps in the records of the last run by times, apart from stamp 0, which
-  /// means that there is no stamp.
+  /// Replaces the indices of time stamps in the records of the last run by times. Index 0, which
+  /// means that no time stamp exists, remains 0.
   void resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf);
-  /// Returns the number of time stamps of a run: two per command, and two more per transfer.
+  /// Returns the number of time stamps in a run: two per command, and two more per transfer.
   static uint64_t stampsOf(const std::vector<Instruction> &instructions);
 
   /// Copies the ring buffers of all ranks to the process of rank 0. All processes must call
-  /// collect(), and each must have one rank.
+  /// collect(), and each process must have exactly one rank.
   void collect(Communicator &communicator);
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
-  /// Calls `visit` for all events until it returns false. Events are sorted by rank, then by run,
-  /// then by execution. The event of an asynchronous transfer precedes the event of its wait.
+  /// Calls `visit` for all events until `visit` returns false. Events are sorted by rank, then by
+  /// run, then by execution order. The event of an asynchronous transfer precedes the event of its
+  /// wait.
   void visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const;
 
 private:
@@ -69,7 +70,7 @@ private:
   };
   struct alignas(64) Ring {
     std::vector<Record> records;
-    uint64_t began = 0, next = 0, end = 0; ///< number of runs, and two indices in `records`
+    uint64_t began = 0, next = 0, end = 0; ///< number of runs; indices in `records`
   };
   bool visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
                 const std::function<bool(const fsdprt_trace_event &)> &visit) const;

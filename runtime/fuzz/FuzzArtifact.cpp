@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Corrects the size in the header and the hash, so that most inputs reach the checks of the
-// manifest. Also prints each accepted artifact.
+// Corrects the file size and the hash in the header of the input, so that most inputs reach the
+// checks of the manifest. Also dumps each accepted artifact as text.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first byte selects either frames of the rendezvous, in pieces, or messages of channels.
+// The first byte of the input selects how the other bytes are tested: as frames of the rendezvous,
+// which are sent in several parts, or as a message of a channel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 using namespace fsdprt;
 
-/// Checks that every text in a frame is terminated.
+/// Checks that every text in a frame is zero-terminated.
 static void useFrame(const Frame &frame) {
   for (auto [text, size] :
        {std::pair(frame.machine, sizeof frame.machine), std::pair(frame.host, sizeof frame.host),

@@ -13,7 +13,7 @@
 using namespace fsdprt;
 using namespace fsdpcommon;
 
-/// Visits all values, and asks each for its number and its description.
+/// Converts each value to numbers, and checks that the value's description is readable.
 static void visit(const JsonValue &value) {
   value.asSigned();
   value.asUnsigned();

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses PTX, decodes its functions, and runs each kernel for a few instructions with pointers to a
-// small allocation as arguments.
+// Parses the input as PTX, decodes its functions, and runs each kernel for a few instructions. The
+// arguments are pointers to a small allocation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ static void launch(Emulator &emulator, const Function &function, uint64_t base) 
   launch.block[0] = std::clamp<uint32_t>(function.requiredThreads[0], 1, 64);
   launch.stepLimit = 1000;
   for (const Variable *parameter : function.parameters) {
-    // PTX limits the size of all parameters to 4096 bytes.
+    // PTX limits the parameters of a kernel to 4096 bytes in total.
     constexpr uint64_t most = 4096;
     if (parameter->bytes > most)
       return;

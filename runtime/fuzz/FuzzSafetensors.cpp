@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads the file as weights, and as the index of weights in several files.
+// Reads the input as a safetensors file, and as an index of several such files.
 //
 //===----------------------------------------------------------------------===//
 

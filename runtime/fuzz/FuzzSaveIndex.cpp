@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Corrects the hash at the end, so that most inputs reach the checks of the content. An accepted
-// index must not change when it is written and read again.
+// Corrects the hash at the end of the input, so that most inputs reach the checks of the content.
+// An accepted index must be unchanged after it is written and read again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fsdprt;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string text(reinterpret_cast<const char *>(data), size);
-  // A quote, a newline, a brace and a newline follow the 64 digits of the hash.
+  // After the 64 digits of the hash, the file ends with a quote, a newline, a brace and a newline.
   constexpr size_t digits = 64, afterDigits = 4;
   if (size > digits + afterDigits) {
     size_t at = size - digits - afterDigits;

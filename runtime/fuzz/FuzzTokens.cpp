@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first byte selects the type, the limit and the shape; the other bytes are the file.
+// The first byte of the input selects the type, limit and shape. The other bytes are the content of
+// the token file.
 //
 //===----------------------------------------------------------------------===//
 

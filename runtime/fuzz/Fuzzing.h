@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A target is one function, which libFuzzer calls with one input after another. A reader must
-// either accept the input or throw an Error whose message a terminal can show.
+// A fuzz target is one function, which libFuzzer calls with one input after another. The tested
+// reader must accept the input or throw an Error whose message has only printable characters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace fsdprt::fuzz {
 
-/// Ends the process, which libFuzzer reports, if the text is empty, longer than 16 KiB, or has
-/// control characters.
+/// Ends the process, so that libFuzzer reports the input, if `message` is empty, longer than 16
+/// KiB, or contains control characters.
 void expectReadable(const std::string &message);
 
 #ifdef __cpp_exceptions // parts of the compiler are built without exceptions
 
-/// Calls `body`. An Error is allowed if its message is readable.
+/// Calls `body`, which may throw an Error that has a readable message.
 template <typename Body>
 void tryToRead(Body body) {
   try {
@@ -38,7 +38,7 @@ void tryToRead(Body body) {
 }
 #endif
 
-/// A file in memory. Readers open it by its path.
+/// A file in memory. The tested reader opens the file by its path.
 class MemoryFile {
 public:
   MemoryFile();

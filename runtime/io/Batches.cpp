@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Philox gives each sample a random 64-bit key. The key selects the window and the row of the
-// sample, or is the seed of its random values.
+// Computes a random 64-bit key for each sample by Philox. The key selects the window and the row of
+// the sample, or is the seed of its random values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ static uint64_t product(const std::vector<uint64_t> &shape) {
   return elements;
 }
 
-/// A one-dimensional input of tokens or targets is divided into windows. The length of a window is
-/// the last dimension of the input of tokens. The leading dimension of other inputs counts samples.
+/// A one-dimensional input of tokens or targets is divided into windows as long as the last
+/// dimension of the tokens. In other inputs, the leading dimension is the number of samples.
 SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index) {
   std::vector<uint64_t> shape = shapeOf(inputs[index]);
   if (shape.empty())
@@ -107,8 +107,8 @@ void Batches::planWindows(uint64_t tokenElements) {
   }
 }
 
-/// Divides the inputs that have files of rows into samples. Throws Error unless these files have
-/// equal numbers of rows.
+/// Divides each input that has a file of rows into samples. Throws Error unless all these files
+/// have the same number of rows.
 void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
                        const std::vector<const SampleFile *> &files, uint64_t ranks) {
   uint64_t most = 0;
@@ -148,7 +148,7 @@ void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
       rows - static_cast<uint64_t>(static_cast<double>(rows) * options.validationFraction);
 }
 
-/// Divides the token file into a range for training and a range for validation.
+/// Divides the token file into the part for training and the part for validation.
 void Batches::splitTokens() {
   if (windowLength == 0)
     badInput("the model has no input 'tokens', which --data and --text feed; omit these options "
@@ -214,7 +214,7 @@ void Batches::fillRandom(Plan &plan, uint64_t i, uint64_t key) {
   }
 }
 
-/// Returns the row of sample i of a micro-batch whose first sample is `first`.
+/// Returns the row of sample `i` of a micro-batch. `first` is its first sample in the step.
 uint64_t Batches::rowOf(const Plan &plan, uint64_t step, uint64_t first, uint64_t i, uint64_t key,
                         bool validating) const {
   if (plan.fixed)

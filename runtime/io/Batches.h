@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sample g of step s depends only on the seed, s and g. Sample i of a micro-batch is sample
+// Sample number g of step s depends only on the seed, s and g. Sample i of a micro-batch has
 //
 //     g = (rank * micro_batches + micro_batch) * samples + i
 //
-// of the step, so that the samples of a step and their order do not depend on the number of ranks.
+// in the step, so that the samples of a step and their order do not depend on the number of ranks.
 //
 // The samples of an input come from one of three sources:
 //
@@ -17,11 +17,11 @@
 //     row      an element of the leading dimension of a file for this input (SampleFile)
 //     random   ids below their limit, or normally distributed floats, for an input without a file
 //
-// One random number per sample gives both the start of its window and the index of its row. Files
-// of rows have equal numbers of rows, and a sample uses the same row of each file. There is no
-// other relation between its window and its row. If the leading dimension of an input does not
-// count samples, for example in a table for the whole batch, every step uses all rows of the file
-// of that input. Training uses the first part of a file, and validation reads the rest in order.
+// One random number per sample determines the first token of the window and the index of the row.
+// All files of rows have the same number of rows, and a sample uses the same row of each file. The
+// leading dimension of an input may not count samples, for example in a table for the whole batch.
+// Every step then uses all rows of the input's file. Training uses the first part of a file, and
+// validation reads the rest of the file in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,31 +38,31 @@ namespace fsdprt {
 
 struct BatchOptions {
   uint64_t seed = 0;
-  bool overfit = false; ///< every step uses the samples of step 0
+  bool overfit = false; ///< true if every step uses the samples of step 0
   double validationFraction = 0.1;
-  /// Fraction of the random ids of an input that are replaced by its first extra id, if it has one.
+  /// Probability with which a random id is replaced by the first extra id of an input that has one.
   double extraIds = 0;
 };
 
-/// How the elements of an input are divided into samples.
+/// Division of the elements of an input into samples.
 struct SampleShape {
   uint64_t samples = 1;      ///< samples per micro-batch
   std::vector<uint64_t> row; ///< shape of one sample
 };
 
-/// Returns how a file of rows for input `index` is divided into samples.
+/// Returns the division of input `index` into samples, which are the rows of a file for the input.
 SampleShape sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index);
 
 class Batches {
 public:
-  /// `inputs` are the inputs of the program `step`. `tokens` may be null. `files` has a file of
-  /// rows or null for each input, or is empty.
+  /// `inputs` are the inputs of the program `step`. `tokens` may be null. `files` is empty, or has
+  /// one element per input: a file of rows or null.
   Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks,
           const BatchOptions &options, std::vector<const SampleFile *> files = {});
 
   uint64_t trainTokens() const { return trainSize; }
   uint64_t validationTokens() const { return tokens ? tokens->size() - trainSize : 0; }
-  /// Returns the number of rows that training draws from, or 0 if there are no files of rows.
+  /// Returns the number of rows that are used for training, or 0 if no input has a file of rows.
   uint64_t trainRows() const { return rowsToTrain; }
   uint64_t validationRows() const { return rows - rowsToTrain; }
   /// Returns true if the tokens or rows of input i come from a file.
@@ -74,13 +74,13 @@ public:
     return plans[i].samples * plans[i].info.micro_batches * ranks;
   }
   uint64_t elementsPerSample(size_t i) const { return plans[i].each; }
-  /// Returns the number of batches, each over all ranks, that read the validation data once.
-  /// Returns 0 if there is less than one batch of validation data.
+  /// Returns the number of batches, each with the samples of all ranks, that read all validation
+  /// data at least once. Returns 0 if no sample is for validation.
   uint64_t validationBatches() const;
 
   /// train() and validation() return the values of input i for one micro-batch of one rank. The
-  /// values are valid until the next call for input i. Both throw InputChanged if a file has
-  /// changed, and allocate no memory otherwise.
+  /// values are valid until the next call for input i. Both functions throw InputChanged if a file
+  /// has changed, and otherwise allocate no memory.
   const void *train(uint64_t step, uint64_t rank, uint32_t microBatch, size_t i);
   const void *validation(uint64_t batch, uint64_t rank, uint32_t microBatch, size_t i);
   size_t bytes(size_t i) const { return plans[i].buffer.size(); }

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Encodes protobuf by hand. A field is a varint of its field number and wire type, and then a
-// value. The value is a varint, 4 or 8 bytes, or a length and that many bytes.
+// Encodes protobuf messages without the protobuf library. A field consists of a varint, which
+// contains field number and wire type, and a value: a varint, 4 or 8 bytes, or a length and as many
+// bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,9 +8,9 @@
 //
 //     | u64 length | u32 masked CRC-32C of length | length bytes | u32 masked CRC-32C of bytes |
 //
-// The bytes of each record are an Event in protobuf's wire format. The first Event has the version
-// of the format. If a run resumes from a save, the second Event is a SessionLog of the first step.
-// TensorBoard then hides older events of that step and of later steps.
+// The bytes of each record are an Event in protobuf's wire format. The first Event contains the
+// version of the format. If a run resumes from a save, the second Event contains a SessionLog and
+// the number of the run's first step. TensorBoard then hides older events of this and later steps.
 //
 //     Event   { 1: double wall_time  2: int64 step  3: string file_version
 //               5: Summary  7: SessionLog }
@@ -28,20 +28,20 @@ namespace fsdprt {
 
 /// Returns the CRC-32C (Castagnoli) of a range of bytes.
 uint32_t crc32c(const void *data, size_t size);
-/// Returns crc32c(), rotated and with a constant added, as records contain it.
+/// Returns the masked CRC-32C of a record: crc32c(), rotated and with a constant added.
 uint32_t maskedCrc32c(const void *data, size_t size);
 
 class EventFile {
 public:
-  /// Throws Error if open() would fail for this folder.
+  /// Throws Error if open() would fail for `folder`.
   static void expectFolder(const std::string &folder);
   /// Creates the folder and a new file in it. The name of the file contains the time, the host name
   /// and the process id. If `firstStep` is above 1, the run resumes from a save.
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 
-  /// begin(), calls of add() and end() write one event. They allocate no memory unless they throw.
-  /// They throw Error if the event exceeds 4 KiB.
+  /// A call of begin(), calls of add() and a call of end() write one event. The functions throw
+  /// Error if the event exceeds 4 KiB, and otherwise allocate no memory.
   void begin(uint64_t step);
   void add(const char *tag, float value);
   void end();

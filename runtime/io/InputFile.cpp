@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The blocks of a large file that comparison() hashes are evenly spaced. The first block is at the
-// beginning of the file and the last block is at its end.
+// comparison() hashes evenly spaced blocks of a large file. The first block is at the beginning of
+// the file and the last block is at its end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,7 +117,7 @@ std::string InputFile::readAll(uint64_t most) const {
 
 //===- Hashes -------------------------------------------------------------===//
 
-/// Returns the SHA-256 of `count` blocks of `bytes` bytes each. Block i begins at offsetOf(i).
+/// Returns one SHA-256 over `count` blocks of `bytes` bytes each. Block i begins at offsetOf(i).
 template <typename Offset>
 static std::string hashBlocks(const InputFile &file, uint64_t count, uint64_t bytes,
                               Offset offsetOf) {

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file is opened once and read through that descriptor, so that replacing it by rename(2) has
+// A file is opened once and read through one descriptor, so that its replacement by rename(2) has
 // no effect. Bytes are copied by pread(2) and not mapped, because an access to a mapped file that
 // another process has truncated raises SIGBUS. Size, modification time and change time are recorded
-// at opening, so that one fstat(2) detects whether the file was rewritten in place.
+// at opening, so that fstat(2) detects a file that was rewritten in place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ public:
 
   InputFile() = default;
   /// Opens a regular file. Throws Error for other files, such as pipes and devices, without
-  /// waiting. `what` describes the file in messages, for example as "the weights".
+  /// waiting. Messages describe the file as `what`, for example "the weights".
   InputFile(const std::string &path, const char *what);
   ~InputFile();
   InputFile(InputFile &&other) noexcept { *this = std::move(other); }
@@ -53,20 +53,20 @@ public:
   /// `most` bytes.
   std::string readAll(uint64_t most) const;
 
-  /// Throws InputChanged if the size or the modification time has changed since opening. With
-  /// `strictly`, also throws if the change time has changed and the number of hard links has not.
-  /// Allocates no memory unless it throws.
+  /// Throws InputChanged if the size or the modification time has changed since opening. If
+  /// `strictly` is true, also throws if the change time has changed but not the number of hard
+  /// links. Allocates no memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
-  /// Like expectUnchanged(), but if only the change time has changed, throws InputChanged only if
-  /// comparison() no longer returns `content`, its result at opening. chmod(1) changes only the
-  /// change time, and so does a process that rewrites a file and restores its modification time.
+  /// Throws InputChanged if the size or the modification time has changed since opening. If only
+  /// the change time has changed, for example by chmod(1), throws if comparison() no longer returns
+  /// `content`, its result at opening.
   void expectContent(const std::string &content) const;
 
   /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged if the file has
   /// been truncated.
   std::string sha256() const;
-  /// Returns a text by which processes compare content: the size, and a SHA-256. The SHA-256 is of
-  /// all bytes if the file has at most wholeLimit bytes, and otherwise of evenly spaced blocks.
+  /// Returns the size and a SHA-256 as text, so that processes can compare contents. The SHA-256 is
+  /// of all bytes if the file has at most wholeLimit bytes, and otherwise of evenly spaced blocks.
   std::string comparison() const;
   bool isCompared() const { return size() <= wholeLimit; }
 
@@ -80,7 +80,7 @@ private:
 
   std::string path;
   int file = -1;
-  mutable Version version; ///< updated by expectContent() if the content is unchanged
+  mutable Version version; ///< last version with the content at opening
 };
 
 } // namespace fsdprt

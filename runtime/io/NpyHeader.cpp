@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements NpyHeader.h. The dictionary is parsed by recursive descent.
+// Implements NpyHeader.h. A recursive-descent parser reads the dictionary of the header.
 //
 //===----------------------------------------------------------------------===//
 

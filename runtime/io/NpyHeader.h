@@ -8,10 +8,10 @@
 //
 //     {'descr': '<i8', 'fortran_order': False, 'shape': (64, 128), }
 //
-// readNpyHeader() checks the following, because the file is untrusted. `major` is 1 to 3, and N is
-// at most 65,536 and within the file. The dictionary has exactly the three keys above. The array
-// has at most 32 dimensions. Its elements have a little-endian number type, are in C order, and
-// fill the rest of the file.
+// Because the file is untrusted, readNpyHeader() checks that `major` is 1 to 3, that N is at most
+// 65,536, and that N bytes follow. The dictionary must have exactly these three keys. The array
+// must have at most 32 dimensions. The elements of the array must have a little-endian number type,
+// be in C order, and fill the rest of the file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +37,9 @@ bool isNpy(const std::byte *data, uint64_t size);
 /// Largest number of bytes at the beginning of a file that readNpyHeader() needs.
 inline constexpr uint64_t mostNpyHeaderBytes = 12 + (1 << 16);
 
-/// Parses the header of a file of `fileBytes` bytes. `data` holds the whole file or its first
-/// mostNpyHeaderBytes bytes. Throws Error if the header is malformed or contradicts the size of the
-/// file. `path` names the file in messages.
+/// Parses the header of a file of `fileBytes` bytes. `data` contains the whole file or the first
+/// mostNpyHeaderBytes bytes of it. Throws Error if the header is malformed or contradicts the size
+/// of the file. `path` names the file in messages.
 StoredArray readNpyHeader(const std::string &path, const std::byte *data, uint64_t fileBytes);
 
 } // namespace fsdprt

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// commit() also flushes the folder, so that the new name survives a power failure. A temporary file
-// is locked while its process lives. An unlocked temporary file of this machine was left by a
-// process that died; the next process that writes the same FILE removes the temporary file.
+// commit() also flushes the folder, so that the new name survives a power failure. A process keeps
+// its temporary file locked until the process ends or commits the file. If a temporary file from
+// this machine is not locked, its process has died, and the next process that writes the same FILE
+// removes the temporary file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,13 +40,13 @@ static int openToWrite(const std::string &path, int flags) {
   }
 }
 
-/// Returns the reason for `error`, an errno of openToWrite().
+/// Describes `error`, the value of errno after a failed openToWrite().
 static const char *whyNot(int error) {
   return error == ENXIO ? "it is a named pipe that no process reads" : strerror(error);
 }
 
-/// Throws Error if a file cannot be written. A file that exists is opened; otherwise the file is
-/// created and removed again.
+/// Throws Error if a file cannot be opened for writing. If the file does not exist, creates the
+/// file and removes it again.
 static void tryToOpen(const std::string &path) {
   int fd = openToWrite(path, O_CREAT | O_EXCL);
   bool made = fd >= 0;
@@ -61,14 +62,14 @@ static void tryToOpen(const std::string &path) {
 void OutputFile::expectWritable(const std::string &path, bool atomic) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // Opening a pipe would wait for a process that reads it. Only its permissions are checked.
+    // Only check permissions, because opening a pipe would wait for a process that reads it.
     if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
       badInput("%s: cannot write: %s", path.c_str(),
                S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  // Errors other than ENOENT are final. An example is a name that is too long.
+  // With an error other than ENOENT, such as a too long name, the file cannot be created.
   if (!exists && errno != ENOENT)
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)
@@ -83,7 +84,7 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
 
 //===- Temporary names ----------------------------------------------------===//
 
-// Number of bytes of the name of FILE in a temporary name. A file name has at most 255 bytes.
+// Largest number of bytes of FILE's name in a temporary name, which has at most 255 bytes in total.
 static constexpr size_t longestBase = 200;
 
 /// Returns a hash of the host name as eight hexadecimal digits.
@@ -101,14 +102,14 @@ static std::string folderOf(const std::string &path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-/// Returns the prefix that the names of all temporary files of `path` on this machine have.
+/// Returns the common prefix of the names of all temporary files of `path` from this machine.
 static std::string temporaryPrefix(const std::string &path) {
   size_t slash = path.rfind('/');
   std::string base = path.substr(slash == std::string::npos ? 0 : slash + 1);
   return base.substr(0, longestBase) + "." + machineDigits();
 }
 
-/// Removes temporary files whose processes have ended.
+/// Removes those temporary files with the prefix `prefix` whose processes have ended.
 static void removeAbandoned(const std::string &folder, const std::string &prefix) {
   constexpr const char end[] = ".tmp";
   size_t length = prefix.size() + 8 + sizeof end - 1;
@@ -138,7 +139,7 @@ void OutputFile::openTemporary() {
     fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST)
       badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
-    // Before the file is locked, another process may assume that it is abandoned and remove it.
+    // Until the file is locked, another process may assume that its process has died and remove it.
     bool isLocked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
     struct stat status;
     if (fd >= 0 && (!isLocked || fstat(fd, &status) != 0 || status.st_nlink == 0))
@@ -165,7 +166,7 @@ void OutputFile::openName(const std::string &name, int flags) {
 void OutputFile::open(const std::string &newPath, bool atomic) {
   struct stat status;
   path = newPath;
-  // A device or pipe is written directly, because rename(2) would replace it by a file.
+  // Write directly to a device or pipe, because rename(2) would replace the device by a file.
   if (atomic && (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)))
     return openTemporary();
   openName(path, O_TRUNC);

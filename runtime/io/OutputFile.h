@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every result of write(2) is checked, and fsync(2) is called before close(2), so that a full disk
-// causes an Error instead of a shorter file. With `atomic`, bytes are written to a new file in the
-// same folder,
+// Checks every result of write(2), and calls fsync(2) before close(2), so that a full disk causes
+// an Error instead of a shorter file. With `atomic`, bytes are written to a new file in the same
+// folder,
 //
 //     FILE.<16 hexadecimal digits>.tmp     8 digits are a hash of the host name, 8 are random
 //
-// which commit() renames to FILE. Two processes that write one FILE thus have separate temporary
-// files, and the file of the process that finishes last remains. If FILE is a symbolic link,
-// rename(2) replaces the link and not its target.
+// which commit() renames to FILE. Two processes that write the same FILE therefore have separate
+// temporary files, and the file of the process that calls commit() last remains. If FILE is a
+// symbolic link, rename(2) replaces the link and not its target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,19 +29,19 @@ class OutputFile {
 public:
   OutputFile() = default;
   OutputFile(const std::string &path, bool atomic) { open(path, atomic); }
-  /// Removes the temporary file if the file is atomic and was not committed.
+  /// Removes the temporary file if commit() was not called.
   ~OutputFile();
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
-  /// Throws Error if open() with these arguments would fail. Leaves no file behind.
+  /// Throws Error if open() with these arguments would fail. Removes all files that it creates.
   static void expectWritable(const std::string &path, bool atomic);
 
   /// Opens or creates a file. Throws Error.
   void open(const std::string &path, bool atomic);
   /// Creates a new file. Throws Error if `path` exists, even as a symbolic link.
   void openNew(const std::string &path);
-  /// Opens a file that is not atomic, truncates it to its first `bytes` bytes, and appends to them.
+  /// Opens an existing file and truncates it to its first `bytes` bytes. write() appends to them.
   void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
   /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.
@@ -54,7 +54,7 @@ private:
   [[noreturn]] void fail(const char *doing);
   void openName(const std::string &name, int flags);
   void openTemporary();
-  std::string path, temporary; ///< final name, and temporary name, which is empty if not atomic
+  std::string path, temporary; ///< final name; temporary name, or "" if not atomic
   int fd = -1;
   bool regular = false;
 };

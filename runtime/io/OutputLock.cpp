@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// bind(2) fails if another process has bound the same name. SO_PEERCRED of a connection to the
-// socket gives the id of that process.
+// bind(2) fails if another process has bound a socket to the same name. The option SO_PEERCRED of a
+// connection to that socket then contains the id of the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 namespace fs = std::filesystem;
 
-/// Returns the abstract name of the socket for a file, or an empty text if the file is not claimed.
+/// Returns the abstract socket name for a file, or an empty text for a device or pipe.
 static std::string nameOf(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
@@ -39,8 +39,8 @@ static std::string nameOf(const std::string &path) {
   return "fsdp-run/output/" + sha256Text(where.data(), where.size());
 }
 
-/// Returns the owner of a socket as text such as " (process 42)". The text is empty if the owner is
-/// unknown.
+/// Returns the process that has bound a socket as text such as " (process 42)", or an empty text if
+/// the process is unknown.
 static std::string ownerOf(const sockaddr_un &address, socklen_t bytes) {
   int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   ucred who = {};

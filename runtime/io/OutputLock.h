@@ -6,9 +6,9 @@
 //
 // If two runs would write one file, the second run fails at its start instead of hours later. A run
 // claims a file by a Unix socket whose abstract name is a hash of the file's name and of its
-// folder's device and inode. A claim leaves nothing in the file system and ends with its process.
-// Only processes of the same machine and network namespace see the claim. If two runs do not see
-// each other's claims, each writes a complete file, and the later file replaces the earlier file.
+// folder's device and inode. A claim creates no file, and ends when its process ends. Only
+// processes in the same network namespace of the same machine detect a claim. If two runs do not
+// detect each other's claims, each run writes a complete file, and the later file remains.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@ namespace fsdprt {
 
 class OutputLock {
 public:
-  /// Claims a file, which need not exist; does nothing if `path` is a device or pipe. Throws Error
-  /// if another process has claimed the file. `option` is the option that names the file, such as
-  /// "--export", for the message.
+  /// Claims a file, which need not exist. Does nothing if `path` is a device or pipe. Throws Error
+  /// if another process has claimed the file. The message contains `option`, the name of the option
+  /// for the file, such as "--export".
   OutputLock(const std::string &path, const char *option);
   ~OutputLock();
   OutputLock(OutputLock &&other) noexcept : socket(std::exchange(other.socket, -1)) {}

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A SAX handler parses the header without building a tree. The handler knows the depth of the
-// current value and the types that are allowed there.
+// A SAX handler reads the header without building a tree of values. From the depth of the current
+// value, the handler derives which types of values are allowed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,13 +107,13 @@ public:
   bool binary(binary_t &) override { refuse("expected text"); }
   bool parse_error(size_t position, const std::string &,
                    const nlohmann::detail::exception &error) override {
-    // The text is for example "[json.exception...] parse error at line 1, column 7: ...".
+    // error.what() is for example "[json.exception...] parse error at line 1, column 7: ...".
     std::string why = error.what();
     size_t begin = why.rfind(" - "), colon = why.find(": ");
     why = begin != std::string::npos   ? why.substr(begin + 3)
           : colon != std::string::npos ? why.substr(colon + 2)
                                        : why;
-    // refuse() would name the tensor `current`, which the error may not be in.
+    // Clear `current`, which refuse() would name, because the error may be outside of that tensor.
     current.clear();
     refuse(format("not JSON at byte %zu: %s", position, printable(why).c_str()));
   }
@@ -124,7 +124,7 @@ private:
              printable(current).c_str(), current.empty() ? "" : "'", why.c_str());
   }
 
-  /// Describes the values that are allowed at the current position.
+  /// Returns a description of the values that are allowed at the current position.
   std::string expected() const {
     if (depth == 0)
       return "an object of tensors";

@@ -6,10 +6,11 @@
 //
 //     | u64 N | N bytes of JSON | tensors, end to end |
 //
-// SafetensorsFile checks the following, because the file is untrusted. N is at most 100,000,000 and
-// within the file. The JSON is an object that begins at the first byte and has no duplicate or
-// unknown keys. Every number is a non-negative integer. The size of a tensor is the product of its
-// shape and the size of its dtype. The tensors fill the rest of the file without gaps or overlaps.
+// Because the file is untrusted, SafetensorsFile checks that N is at most 100,000,000 and that N
+// bytes follow. The JSON must be an object that begins at the first of these bytes and has no
+// duplicate or unknown keys. Every number must be a non-negative integer. The size of a tensor must
+// be the product of its shape and the size of its dtype. The tensors must fill the rest of the file
+// without gaps or overlaps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,7 @@ struct Tensor {
   uint64_t begin = 0, end = 0; ///< byte offsets from the end of the header
 };
 
-/// Returns the bytes per element of a dtype, or 0 for an unknown dtype.
+/// Returns the number of bytes of an element of type `dtype`, or 0 if the type is unknown.
 uint32_t safetensorsSize(const std::string &dtype);
 
 class SafetensorsFile {
@@ -44,8 +45,8 @@ public:
   const InputFile &getFile() const { return file; }
   /// Returns the offset of the tensor's first byte in the file.
   uint64_t offsetOf(const Tensor &tensor) const { return dataBegin + tensor.begin; }
-  /// Copies `bytes` bytes, from byte `offset` of the tensor, to `into`. Throws InputChanged if the
-  /// file has been truncated.
+  /// Copies `bytes` bytes to `into`, beginning with byte `offset` of the tensor. Throws
+  /// InputChanged if the file has been truncated.
   void read(const Tensor &tensor, uint64_t offset, void *into, size_t bytes) const {
     file.read(offsetOf(tensor) + offset, into, bytes);
   }
@@ -59,8 +60,8 @@ private:
   std::map<std::string, Tensor> tensors;
 };
 
-/// Reads an index such as "model.safetensors.index.json", and returns the distinct paths of the
-/// files that it names, sorted.
+/// Reads an index such as "model.safetensors.index.json", and returns the sorted distinct paths of
+/// the files that the index names.
 std::vector<std::string> readSafetensorsIndex(const std::string &path);
 
 struct TensorEntry {
@@ -68,14 +69,14 @@ struct TensorEntry {
   std::vector<uint64_t> shape;
 };
 
-/// Returns the bytes of a file before its tensors: the length of the header, and the header, padded
-/// to a multiple of 8 bytes. Sorts `entries` by descending size of their dtypes, then by name. The
-/// data of the tensors must be written in this order.
+/// Returns the bytes of a file before its tensors: the header's length, and the header, padded to a
+/// multiple of 8 bytes. Sorts `entries` by descending element size, then by name. The caller must
+/// then write the data of the tensors in the new order.
 std::string safetensorsHeader(std::vector<TensorEntry> &entries,
                               const std::map<std::string, std::string> &metadata);
 
-/// Writes a file. The calls of write() give the data of all tensors in the order in which the
-/// constructor has sorted `entries`. The file does not exist before commit().
+/// Writes a file. The constructor sorts `entries`. The calls of write() must then pass the data of
+/// all tensors in the sorted order. The file does not exist before commit().
 class SafetensorsWriter {
 public:
   using Entry = TensorEntry;

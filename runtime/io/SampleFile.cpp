@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// copyRow() copies the bytes of a row if the file has the type of the input. Otherwise floats are
-// converted through f64, and integers through int64_t.
+// copyRow() copies the bytes of a row if the elements of the file have the input's type. Otherwise
+// copyRow() converts floats to f64 and then to the input's type, and integers to int64_t and then
+// to the input's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,8 @@ static const char *fileNameOf(DType type) {
   return names[static_cast<int>(type)];
 }
 
-/// Sets `type` to the floating-point type with the safetensors name `name`. Returns false if there
-/// is none.
+/// Sets `type` to the floating-point type that safetensors calls `name`. Returns false if no such
+/// type exists.
 static bool floatOf(const std::string &name, DType &type) {
   for (DType known : {DType::f64, DType::f32, DType::f16, DType::bf16})
     if (name == fileNameOf(known)) {
@@ -42,8 +43,8 @@ static bool isInteger(const std::string &name) {
   return name.size() >= 2 && (name[0] == 'I' || name[0] == 'U') && name[1] >= '1' && name[1] <= '9';
 }
 
-/// Returns an integer of `width` bytes. Unsigned values above 2^63 - 1 become negative;
-/// checkIntegers() refuses them.
+/// Returns the integer of `width` bytes at `from`. Unsigned values above 2^63 - 1 become negative;
+/// checkIntegers() refuses these values.
 static int64_t loadAny(uint32_t width, bool isSigned, const std::byte *from) {
   switch (width) {
   case 1:
@@ -69,8 +70,7 @@ SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info,
                        std::vector<uint64_t> row)
     : path(path), file(path, "samples"), row(std::move(row)), type(static_cast<DType>(info.dtype)) {
   for (uint64_t dim : this->row)
-    // The product does not overflow, because Artifact::open() has checked the input's size in
-    // bytes.
+    // The product does not overflow, because Artifact::open() has checked the size in bytes.
     elements *= dim;
   if (file.size() == 0)
     badInput("%s: input '%s' expected samples, found an empty file", path.c_str(),
@@ -112,7 +112,7 @@ void SampleFile::readHeader(const fsdprt_input_info &info) {
   isSigned = array.dtype[0] == 'I';
 }
 
-/// Selects the tensor with the input's name or, without such a tensor, the only tensor of the file.
+/// Selects the tensor with the input's name or, if none exists, the only tensor of the file.
 void SampleFile::readSafetensors(const std::string &name) {
   tensors = std::make_unique<SafetensorsFile>(std::move(file));
   const auto &known = tensors->getTensors();
@@ -184,8 +184,8 @@ void SampleFile::checkElements(const fsdprt_input_info &info) const {
   });
 }
 
-/// Throws Error if the input's type cannot represent an integer, or if an id is outside the input's
-/// limit.
+/// Throws Error if the input's type cannot represent an integer of the file, or if an id is neither
+/// below the input's limit nor an extra id.
 void SampleFile::checkIntegers(const fsdprt_input_info &info) const {
   int64_t bits = type == DType::i1 ? 1 : int64_t(8 * sizeOf(type));
   int64_t most = type == DType::i1 ? 1 : std::numeric_limits<int64_t>::max() >> (64 - bits);
@@ -219,7 +219,7 @@ void SampleFile::convert(const std::byte *from, std::byte *to) const {
       continue;
     }
     int64_t value = loadAny(width, isSigned, from);
-    std::memcpy(to, &value, size); // little-endian: the low bytes come first
+    std::memcpy(to, &value, size); // copies the low bytes (little-endian)
   }
 }
 

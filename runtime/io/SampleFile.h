@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The leading dimension of a file counts samples, which are called rows. The other dimensions are
-// those of a sample:
+// The leading dimension of the array in a file is the number of samples, which are called rows. The
+// other dimensions are those of one sample:
 //
 //     input 'images': 4x3x32x32 in f32     file: Nx3x32x32 in F64, F32, F16 or BF16
 //     input 'labels': 4 in i64             file: N in any integers
 //
-// The format is recognised by content: .npy, safetensors, or otherwise raw little-endian elements
-// of the input's type. A safetensors file has a tensor with the input's name, or only one tensor.
-// Floats are rounded to the input's type; integers keep their values. The constructor checks all
-// elements. If the input's type cannot represent a value, or an id is outside the input's limit,
-// the constructor throws Error with the position of the value.
+// The content of the file determines its format: .npy, safetensors, or otherwise raw little-endian
+// elements of the input's type. A safetensors file has a tensor with the input's name or only one
+// tensor. Floats are rounded to the input's type; integers keep their values. The constructor
+// checks all elements. If the input's type cannot represent a value, or an id is not valid for the
+// input, the constructor throws Error with the value's position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ namespace fsdprt {
 
 class SampleFile {
 public:
-  /// Opens a file for the input `info`, which has samples of shape `row`. Throws Error.
+  /// Opens a file for the input `info`, whose samples have the shape `row`. Throws Error.
   SampleFile(const std::string &path, const fsdprt_input_info &info, std::vector<uint64_t> row);
 
   const std::string &getPath() const { return path; }
@@ -62,12 +62,12 @@ private:
   std::string shapeText(const std::string &first, const std::vector<uint64_t> &rest) const;
 
   std::string path;
-  InputFile file;                           ///< closed if `tensors` is used
-  std::unique_ptr<SafetensorsFile> tensors; ///< null for other formats
-  std::string content;                      ///< comparison() at opening
+  InputFile file;                           ///< not open if `tensors` is not null
+  std::unique_ptr<SafetensorsFile> tensors; ///< null unless the file is a safetensors file
+  std::string content;                      ///< result of comparison() at opening
   StoredArray array;
   std::vector<uint64_t> row;
-  uint64_t rows = 0, elements = 1;       ///< number of samples, and of elements per sample
+  uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample
   DType type = DType::f32;               ///< type of the input
   uint32_t width = 0;                    ///< bytes per element in the file
   bool isSigned = false;                 ///< true if the file has signed integers

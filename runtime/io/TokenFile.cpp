@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements TokenFile.h.
-//
-//===----------------------------------------------------------------------===//
 
 #include "io/TokenFile.h"
 #include "core/Error.h"
@@ -19,7 +15,7 @@ using ull = unsigned long long;
 
 static constexpr uint64_t headerBytes = 1024;
 
-/// Sets `begin`, `width` and `count` if the file has the header of llm.c.
+/// If the file has the header of llm.c, sets `begin`, `width` and `count`.
 void TokenFile::readHeader(const std::string &path) {
   int32_t words[3];
   if (file.size() < headerBytes)
@@ -92,8 +88,8 @@ std::string TokenFile::sha256() const {
   return file.isCompared() ? content.substr(content.rfind(' ') + 1) : file.sha256();
 }
 
-/// Reads ids of `width` bytes into the end of `ids`, and widens them in place in ascending order.
-/// The wide id i ends before the narrow id i + 1 begins, so that no narrow id is lost.
+/// Reads ids of `width` bytes to the end of `ids`, and then converts them to 4 bytes in place, in
+/// ascending order. Id i of 4 bytes ends before the unconverted id i + 1, which is not overwritten.
 void TokenFile::read(uint64_t first, uint64_t number, uint32_t *ids) const {
   auto *bytes = reinterpret_cast<std::byte *>(ids);
   const std::byte *from = bytes + number * (sizeof(uint32_t) - width);

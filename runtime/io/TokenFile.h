@@ -6,11 +6,12 @@
 //
 // A token file has one of three formats: raw little-endian ids of 1, 2 or 4 bytes; text, whose
 // bytes are the ids; or the format of llm.c, which is a header and then the ids. The header has 256
-// x int32: a magic number, a version and the number of tokens. Magic number 20240520 with version 1
-// means ids of 2 bytes, and 20240801 with version 7 means ids of 4 bytes.
+// values of type int32. The first three values are a magic number, a version and the number of
+// tokens. Ids have 2 bytes after the magic number 20240520 with version 1, and 4 bytes after
+// 20240801 with version 7.
 //
-// The constructor checks that all ids are below the limit. If an id is not, the constructor throws
-// Error with the position of the id. Callers use expectUnchanged() to detect later changes.
+// If an id is not below the limit, the constructor throws Error with the position of the id. Later
+// changes of the file are detected by expectUnchanged().
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,16 +29,16 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// Opens a file. Throws Error, also if an id is not below `limit`. If `limit` is 0, there is no
-  /// limit. TokenType::automatic means the type in the header or, without a header, the narrowest
-  /// type that can represent ids below `limit`.
+  /// Opens a file and checks its ids. Throws Error on failure or if an id is not below `limit`,
+  /// unless `limit` is 0. TokenType::automatic selects the type in the header or, without a header,
+  /// the narrowest type that can represent ids below `limit`.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }
   const char *typeName() const { return width == 1 ? "uint8" : width == 2 ? "uint16" : "uint32"; }
   bool hasHeader() const { return begin != 0; }
-  /// Copies `count` ids, starting at index `first`, to `ids`. Throws InputChanged if the file has
-  /// been truncated. Allocates no memory unless it throws.
+  /// Copies `count` ids, beginning with id `first` of the file, to `ids`. Throws InputChanged if
+  /// the file has been truncated. Allocates no memory unless it throws.
   void read(uint64_t first, uint64_t count, uint32_t *ids) const;
   uint32_t operator[](uint64_t index) const;
   const InputFile &getFile() const { return file; }
@@ -56,7 +57,7 @@ private:
 
   InputFile file;
   std::string content;           ///< comparison() at opening
-  uint64_t begin = 0, count = 0; ///< size of the header in bytes, and number of tokens
+  uint64_t begin = 0, count = 0; ///< bytes of the header; number of tokens
   uint32_t width = 1;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One table lists the variables of all launchers. Throws Error if the value of a variable is not a
-// number, or if the rank is set but the number of ranks is not.
+// Reads the variables of launchers, which one table lists. Throws Error if the value of a variable
+// is not a number, or if the rank is set but the number of ranks is not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace fsdprt;
 namespace {
 struct Launcher {
   const char *name;
-  const char *present; ///< further variable that is set if this launcher is used, or null
+  const char *present; ///< variable that must also be set for this launcher, or null
   const char *rank, *ranks, *localRank, *localRanks;
   bool hasMpi;
 };
@@ -54,7 +54,7 @@ static std::string textOf(const Variables &variable, const char *name) {
   return text ? text : "";
 }
 
-/// Sets the address, or the socket name, at which ranks connect.
+/// Sets the address or the name of the socket at which ranks connect.
 static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
   place.address = textOf(variable, "MASTER_ADDR");
   std::optional<uint32_t> port = numberIn(variable, "MASTER_PORT");
@@ -76,8 +76,9 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
-/// Returns the folder in which torchrun gives each rank a file FOLDER/RANK/error.json. The folder
-/// is different after a restart. Returns an empty text unless one torchrun has started all ranks.
+/// Returns the folder FOLDER if torchrun has given this rank the file FOLDER/RANK/error.json. After
+/// a restart by torchrun, the folder is different. Returns an empty text unless one torchrun has
+/// started all ranks.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)
@@ -85,7 +86,7 @@ static std::string attemptFolder(const Variables &variable, const LaunchPlace &p
   return place.localRanks == place.ranks ? folder : "";
 }
 
-/// Returns a text of at most 103 bytes: replaces the middle of a longer text by "...".
+/// Returns `text`, or its beginning and end with "..." between them if it exceeds 103 bytes.
 static std::string shortened(const std::string &text) {
   constexpr size_t most = 100;
   return text.size() <= most
@@ -93,7 +94,7 @@ static std::string shortened(const std::string &text) {
              : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
-/// Returns the job id and the variable or launcher that it is from, or an empty text.
+/// Returns the job id and the name of its variable or launcher as text, or "" without an id.
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   auto named = [&](const std::string &id, const char *source) {
     return "'" + shortened(id) + "' (" + source + ")";

@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Launchers set a process's rank in environment variables. The first launcher in this list whose
-// variables are set is used. An outer launcher may start an inner launcher once per machine. The
-// inner launcher is then used, because the ranks of the outer launcher count machines:
+// Reads the rank of a process from environment variables that a launcher has set. The first
+// launcher in this list whose variables are set determines the rank. An outer launcher may start an
+// inner launcher once per machine. The inner launcher then precedes the outer one in the list,
+// because ranks of the outer launcher only number machines:
 //
 //     torchrun   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //     Open MPI   OMPI_COMM_WORLD_RANK _SIZE _LOCAL_RANK _LOCAL_SIZE
 //     PMI        PMI_RANK PMI_SIZE                                  (MPICH, Intel MPI)
 //     Slurm      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID             (in a step: SLURM_STEP_ID)
 //
-// Ranks connect over TCP at MASTER_ADDR and MASTER_PORT, with two exceptions, in which ranks
-// connect at a Unix socket. torchrun usually listens at that port itself
-// (TORCHELASTIC_USE_AGENT_STORE), and a Slurm step on one machine needs no port. The name of the
-// socket contains the launcher's id of the run.
+// Ranks usually connect over TCP at MASTER_ADDR and MASTER_PORT. Ranks connect over a Unix socket
+// if torchrun itself listens at that port (TORCHELASTIC_USE_AGENT_STORE), and in a Slurm step on
+// one machine. The name of the socket contains the launcher's id of the run.
 //
-// A job id distinguishes two jobs that use one address. The job id is the first of these that is
-// set:
+// A job id distinguishes two jobs that use the same address. The job id is the value of the first
+// of these variables that is set:
 //
 //     FSDP_RUN_JOB_ID                           set by the user
 //     TORCHELASTIC_RUN_ID, _RESTART_COUNT       torchrun; for its default, "none", the folder of
@@ -28,7 +28,7 @@
 //     PMIX_NAMESPACE, OMPI_MCA_ess_base_jobid   mpirun, srun --mpi=pmix
 //     SLURM_JOB_ID, SLURM_STEP_ID               without the step if another launcher numbers ranks
 //
-// If there is no job id, processes of one session (getsid(2)) form one job.
+// If no job id is set, the processes of one session (getsid(2)) form one job.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@
 
 namespace fsdprt {
 
-/// The rank of a process in a launched job, and how the ranks connect.
+/// Rank of a process that a launcher has started, and the address at which the ranks connect.
 struct LaunchPlace {
   uint32_t rank = 0, ranks = 1;
   std::optional<uint32_t> localRank, localRanks; ///< rank and number of ranks on this machine
@@ -51,7 +51,7 @@ struct LaunchPlace {
   std::string address;                           ///< host at which ranks connect, or empty
   uint32_t port = 0;
   std::string job;         ///< job id, such as "'7' (FSDP_RUN_JOB_ID)", or empty
-  std::string session;     ///< session and namespace of the process; empty if not determined
+  std::string session;     ///< session and namespace of the process, or empty
   std::string meetingName; ///< abstract name of a Unix socket that is used instead of `address`
 
   bool saysWhere() const { return !address.empty() || !meetingName.empty(); }
@@ -60,9 +60,9 @@ struct LaunchPlace {
   std::string text() const;
 };
 
-/// Returns the place that a launcher has given this process, or nullopt if there is no launcher.
-/// `variable` returns the value of an environment variable; by default it is getenv(). Throws Error
-/// if variables are invalid or contradict each other.
+/// Returns the rank that a launcher has assigned to this process, or nullopt without a launcher.
+/// `variable` returns the value of an environment variable. If `variable` is null, getenv() is
+/// called instead. Throws Error if variables are invalid or contradict each other.
 std::optional<LaunchPlace>
 findLaunchPlace(const std::function<const char *(const char *)> &variable = nullptr);
 

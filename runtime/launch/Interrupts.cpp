@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The signal handlers set a flag and call write(2), which is async-signal-safe.
+// The signal handlers only set a flag and call async-signal-safe functions such as write(2).
 //
 //===----------------------------------------------------------------------===//
 

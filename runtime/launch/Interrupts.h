@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first SIGINT, SIGTERM or SIGHUP asks the run to end; the run checks interruptSignal() between
-// steps. The second signal ends the process by the default action. Signals that the process already
-// ignores, for example under nohup(1), stay ignored.
+// After the first SIGINT, SIGTERM or SIGHUP, interruptSignal() returns the signal's number. The run
+// calls this function between steps, and ends if the result is not 0. The second signal ends the
+// process by the default action. Signals that the process already ignores, for example under
+// nohup(1), stay ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,12 +16,12 @@
 
 namespace fsdprt {
 
-/// What the first signal does:
+/// Effect of the first signal:
 /// - early: prints a line and ends the process, because no step has begun.
 /// - said: prints a line and asks the run to end.
 /// - quiet: asks the run to end. Another process prints the line.
-/// - launched: SIGTERM asks the run to end, and so do later SIGTERMs. Other signals are not caught.
-///   This is for processes that fsdp-run has started for ranks.
+/// - launched: every SIGTERM asks the run to end. Other signals are not caught. Processes that
+///   fsdp-run has started for ranks use this value.
 enum class Interrupts { early, said, quiet, launched };
 void catchInterrupts(Interrupts how);
 /// Returns the number of the signal that asked the run to end, or 0.

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options for ranks and processes. The user sets some of them, and placeProcess() sets the others.
+// Options for ranks and processes, from the command line or from placeProcess().
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,19 +29,19 @@ struct LaunchOptions {
   double timeoutSeconds = 60, heartbeatSeconds = 2, rendezvousSeconds = 60;
   bool restart = false; ///< true to restart the ranks if a rank is lost or hangs
   uint64_t mostRestarts = 3;
-  /// Least and greatest number of ranks with which a run may restart after it has lost ranks. 0
-  /// means that the number of ranks must not change.
+  /// Least and greatest number of ranks with which a run may restart after the loss of ranks. If
+  /// `mostRanks` is 0, the number of ranks must not change.
   uint64_t leastRanks = 0, mostRanks = 0;
   std::string elasticFolder; ///< folder of the artifacts for other numbers of ranks
   bool isElastic() const { return mostRanks != 0; }
-  std::string flightRecord; ///< path; empty for a file in $TMPDIR or /tmp
+  std::string flightRecord; ///< path of the flight record; empty for a default path
 
-  // The next members are set in a process that has one of several ranks.
+  // The next members are set only in a process that has one of several ranks.
   std::optional<uint32_t> launchedRank;
   int launchedChannel = -1;         ///< descriptor of the channel to the supervising process
   std::string launchedResume;       ///< folder of saves to resume from after a restart
   std::string launchedArtifact;     ///< artifact after a restart with another number of ranks
-  std::optional<LaunchPlace> place; ///< rank that another launcher has given this process
+  std::optional<LaunchPlace> place; ///< rank from another launcher, such as torchrun
   bool needsRendezvous = false;     ///< true if the ranks connect at `place` and not over MPI
 
   /// Returns true in the process of rank 0, which prints and writes the files of the whole run.

@@ -4,12 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. A process that fsdp-run --processes has started gets its rank by the option --launched-rank.
-//  2. If a launcher has started several processes, environment variables give each process its
-//  rank.
-//     --backend=local, --processes and a different --ranks are then errors. Ranks connect over MPI
-//     if the launcher is an MPI launcher, and otherwise at the address in the environment. With
-//     --backend=nccl, collectives run over NCCL.
+//  1. A process that `fsdp-run --processes` has started reads its rank from --launched-rank.
+//  2. If a launcher has started several processes, environment variables contain the rank of this
+//     process. --backend=local, --processes and a different --ranks are then errors. Ranks connect
+//     over MPI if the launcher is an MPI launcher, and otherwise at the address in the environment.
+//     With --backend=nccl, collectives run over NCCL.
 //  3. Otherwise this process has all ranks or, with --processes, starts a process for each rank.
 //
 //===----------------------------------------------------------------------===//
@@ -39,7 +38,7 @@ static void refuseContradictions(const LaunchOptions &options) {
              (ull)options.ranks, place.c_str());
 }
 
-/// Throws Error if ranks have no address at which they can connect without MPI.
+/// Throws Error if the environment sets no address at which ranks can connect without MPI.
 static void checkMeeting(const LaunchOptions &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())
@@ -56,8 +55,8 @@ static void checkMeeting(const LaunchOptions &options) {
              place.text().c_str());
 }
 
-/// Throws Error unless the other end of `launchedChannel` belongs to the parent process, so that
-/// users cannot set the --launched options.
+/// Throws Error unless the parent process has the other end of `launchedChannel`, so that users
+/// cannot set the options --launched-*.
 static void checkLaunched(const LaunchOptions &options) {
   bool isLaunched =
       options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
@@ -113,8 +112,8 @@ std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
   const char *temporary = std::getenv("TMPDIR");
   std::string folder = format("%s/%s-%d-XXXXXX", temporary && *temporary ? temporary : "/tmp",
                               options.program, static_cast<int>(getpid()));
-  // The folder is of this user alone, because other users can create files in the temporary folder.
-  // If it cannot be created, writing the record fails with a message that names this path.
+  // Create a folder that only this user can access, because other users can create files in $TMPDIR
+  // or /tmp. If mkdtemp() fails, writing the record fails later with a message that names the path.
   [[maybe_unused]] char *made = mkdtemp(folder.data());
   return folder + "/flight.json";
 }

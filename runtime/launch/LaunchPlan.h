@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Decides which ranks this process has, from its options and the environment variables of
-// launchers. docs/how-to/launch.md has the rules.
+// Determines the ranks of this process from its options and from the environment variables of
+// launchers. docs/how-to/launch.md describes the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,16 +16,15 @@
 
 namespace fsdprt {
 
-/// Sets the backends, the rank and the place in `options`. Throws Error if options and environment
-/// contradict each other.
+/// Sets the members `backend`, `control`, `launchedRank` and `place` of `options`. Throws Error if
+/// options and environment contradict each other.
 void placeProcess(LaunchOptions &options);
 
-/// Throws Error if the number of processes of a launcher is not the number of ranks of the
-/// artifact.
+/// Throws Error if a launcher has started more or fewer processes than the artifact has ranks.
 void checkPlaceOf(const LaunchOptions &options, uint64_t ranksOfArtifact);
 
-/// Returns the path of the flight record, which is written if a rank is lost or hangs. Without the
-/// option, each call returns a path in a new folder, which only this user can read.
+/// Returns the path of the flight record, which is written if a rank is lost or hangs. Without
+/// --flight-record, creates a folder for the file that only this user can read.
 std::string flightRecordPath(const LaunchOptions &options);
 
 } // namespace fsdprt

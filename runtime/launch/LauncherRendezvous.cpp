@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host is a separate process, so that it can report the loss of any rank, including rank 0. The
-// host is not the parent of the ranks. It detects the end of a rank by the rank's channel, which
-// the kernel then closes. The host sends the first error to all ranks. A rank that fails asks the
-// host for this error, so that all ranks report the same error.
+// The host supervises the ranks in a separate process, so that it can report the loss of any rank,
+// including rank 0. Because the host is not the parent of the ranks, the host detects the end of a
+// rank by the rank's channel, which the kernel then closes. The host sends the first error to all
+// ranks. A rank that fails requests the first error from the host, so that all ranks report the
+// same error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +28,9 @@
 
 using namespace fsdprt;
 
-static constexpr double verdictSeconds = 5; // time limit of askHost(); the host polls every 50 ms
+static constexpr double verdictSeconds = 5; // time limit of askHost() in seconds
 static constexpr double refusalSeconds = 3;
-static constexpr double hostEndSeconds = 1; // time for which rank 0 waits for the end of the host
+static constexpr double hostEndSeconds = 1; // time limit of rank 0's wait for the host's end
 
 //===- The host -----------------------------------------------------------===//
 
@@ -42,7 +43,7 @@ public:
 private:
   struct Member {
     int process;
-    Descriptor handle; ///< pidfd, which denotes the same process even if `process` is reused
+    Descriptor handle; ///< pidfd; unlike an id, it is never reused
     bool ended = false;
   };
   static std::vector<int> endsOf(const std::vector<RendezvousHost::Member> &met);
@@ -103,8 +104,8 @@ void Host::run() {
   }
 }
 
-/// Makes this process the host: ignores signals, which are for the ranks, and closes all inherited
-/// descriptors except `listener`.
+/// Prepares this process to be the host: ignores signals, which the ranks handle, and closes all
+/// inherited descriptors except `listener`.
 static void becomeHost(int listener) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     std::signal(signal, SIG_IGN);
@@ -124,13 +125,13 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // `host` could not be created and has told the ranks nothing
+    } catch (const Error &error) { // `met` is not empty if Host() has thrown
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
         Channel(member.channel.release()).send(message);
     }
-  } catch (const std::exception &) { // gather() has told the ranks the error
+  } catch (const std::exception &) { // ignored: gather() has sent the error to the ranks
   }
   _exit(0);
 }
@@ -155,8 +156,8 @@ void fsdprt::reportToPeers(const LaunchPlace &place, const Error &error) {
                      refusalSeconds);
 }
 
-/// Continues the host if it was stopped. A stopped host would never notice the end of the ranks,
-/// and would stay behind.
+/// Continues the host if a signal has stopped it. A stopped host would not detect the end of the
+/// ranks, and would never end.
 static void continueHost(int channel) {
   if (std::optional<int> host = processBehind(channel); host && *host > 0)
     ::kill(*host, SIGCONT);

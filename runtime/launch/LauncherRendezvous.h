@@ -20,26 +20,25 @@
 
 namespace fsdprt {
 
-/// Connects this rank with the others at options.place. Sets options.launchedChannel to a channel
-/// to the host. Must be called before the process has threads, because rank 0 forks. Throws Error
-/// if not all ranks connect in time.
+/// Connects this rank with the other ranks at options.place. Sets options.launchedChannel to a
+/// channel to the host. Must be called before the process has threads, because rank 0 forks. Throws
+/// Error if not all ranks connect in time.
 void rendezvous(LaunchOptions &options);
 
-/// Tells the other ranks that this rank has failed before it connected, so that they do not wait
-/// for this rank. May take some seconds.
+/// Reports to the other ranks that this rank has failed before it connected, so that they do not
+/// wait for it. May take some seconds.
 void reportToPeers(const LaunchPlace &place, const Error &error);
 
-/// Tells the host that this rank ends with an error. Returns the host's answer, which is the first
-/// error of all ranks. If the host does not answer, returns the error of this rank.
+/// Reports to the host that this rank ends with an error. Returns the host's answer, which is the
+/// first error of all ranks. If the host does not answer, returns the error of this rank.
 Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
 
-/// Calls askHost(), prints the resulting error to stderr, and returns its status, which is the exit
-/// code.
+/// Prints the error that askHost() returns to stderr. Returns the error's status as exit code.
 int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
                  const char *message);
 
-/// Tells the host that this rank ends without an error. On rank 0, waits at most 1 second for the
-/// end of the host, which ends after the last rank.
+/// Reports to the host that this rank ends without an error. On rank 0, then waits at most 1 second
+/// for the host to end.
 void leaveRendezvous(const LaunchOptions &options, int channel);
 
 } // namespace fsdprt

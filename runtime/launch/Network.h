@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rendezvous names addresses, waits and reads the clock through this interface only. So a test
-// can run its code with its own clock, and in each order of the processes (test/explore). Bytes go
-// through ordinary sockets.
+// The rendezvous listens, connects, waits and reads the clock only through this interface. A test
+// (test/explore) can therefore replace the clock and run the processes in all possible orders. Only
+// reads and writes of sockets do not use this interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,21 +22,20 @@ namespace fsdprt {
 class Network {
 public:
   virtual ~Network();
-  /// Returns the seconds of a monotonic clock.
+  /// Returns the time of a monotonic clock in seconds.
   virtual double now();
   virtual void sleep(double seconds);
-  /// Waits until a descriptor is ready, at most for `seconds`. Returns the number of those that
-  /// are.
+  /// Waits until a descriptor is ready, at most for `seconds`. Returns the number of ready ones.
   virtual int poll(pollfd *wanted, size_t count, double seconds);
-  /// Returns a descriptor that listens at an address, or -1, with the reason in errno.
+  /// Returns a descriptor that listens at an address. On failure, sets errno and returns -1.
   virtual int listen(const sockaddr_storage &address, socklen_t bytes, int type);
   virtual int accept(int listener, int flags);
   /// Connects a socket. Returns 0 or -1, as connect(2) does.
   virtual int connect(int file, const sockaddr_storage &address, socklen_t bytes);
 
-  /// Returns the network in use.
+  /// Returns the network that the rendezvous uses.
   static Network &get();
-  /// Replaces the network; null stands for the system's. For tests.
+  /// Replaces the network in tests; null selects the network of the system.
   static void replace(Network *network);
 };
 

@@ -7,7 +7,7 @@
 //  1. Fork and execute this program for each rank. The kernel kills a rank whose parent has ended
 //     (PR_SET_PDEATHSIG).
 //  2. Connect the ranks (ShmHost).
-//  3. Every 50 ms, check messages, ended processes, heartbeats and signals (ProcessSupervisor.h).
+//  3. Every 50 ms, handle messages, ended processes, heartbeats and signals (ProcessSupervisor.h).
 //  4. Wait until all ranks have ended. After an error, kill ranks that do not end within 10 s.
 //
 //===----------------------------------------------------------------------===//
@@ -28,13 +28,13 @@ using ull = unsigned long long;
 namespace {
 class Launcher final : public ProcessSupervisor {
 public:
-  /// `restart` is the result of planRestart(). Its artifact is empty at the first start.
+  /// `restart` is the result of planRestart(). At the first start, restart.artifact is empty.
   Launcher(const LaunchOptions &options, char **argv, const Restart &restart)
       : ProcessSupervisor(options, {}), argv(argv), restart(restart), children(host.ranks()) {}
   /// Kills the remaining children and waits for them.
   ~Launcher() override;
   int run();
-  /// Returns the number of ranks that were not lost: they finished, or reported a failure.
+  /// Returns the number of ranks that were not lost, because they finished or reported a failure.
   uint64_t countLeft();
 
 private:
@@ -56,7 +56,7 @@ private:
   const Restart &restart;
   std::vector<Child> children;
   int forwarded = 0;
-  /// True if the forwarded signal has ended ranks before the first step.
+  /// True if the signal `forwarded` has ended ranks before the first step.
   bool endedEarly = false;
 };
 } // namespace
@@ -85,8 +85,8 @@ void Launcher::start(uint32_t rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
       _exit(FSDPRT_LOST);
-    // A terminal sends SIGINT and SIGHUP to ranks and launcher. The launcher forwards both as
-    // SIGTERM.
+    // A terminal sends SIGINT and SIGHUP to the ranks and to the launcher. Ranks ignore both
+    // signals, because the launcher forwards them as SIGTERM.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
     fcntl(end, F_SETFD, 0);
@@ -176,7 +176,7 @@ int Launcher::run() {
     std::fprintf(stderr, "%s: ended before the first step\n", options.program);
   if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
     return 128 + forwarded;
-  // If a signal such as SIGPIPE has ended rank 0, end by the same signal.
+  // If a signal such as SIGPIPE has ended rank 0, the launcher ends itself by the same signal.
   if (WIFSIGNALED(children[0].status)) {
     std::signal(WTERMSIG(children[0].status), SIG_DFL);
     std::raise(WTERMSIG(children[0].status));
@@ -212,7 +212,7 @@ int fsdprt::launch(const LaunchOptions &options, char **argv,
                    restart.resume.c_str(), where.c_str(), (ull)restarts + 1,
                    (ull)options.mostRestarts);
       current.artifact = restart.artifact;
-      current.ranks = 0; // --ranks applies to the first artifact only
+      current.ranks = 0; // --ranks is for the first start only
     }
   }
 }

@@ -20,7 +20,7 @@
 
 namespace fsdprt {
 
-/// Artifact and save with which ranks start again after the loss of a rank.
+/// Artifact and save from which the ranks start again after the loss of a rank.
 struct Restart {
   std::string artifact; ///< path
   uint64_t ranks = 0;   ///< number of ranks of the artifact
@@ -28,17 +28,18 @@ struct Restart {
 };
 
 /// Runs this program once for every rank, with the same arguments. Returns the exit code. Throws
-/// the first error of a rank. All ranks have ended when the function returns or throws. If ranks
-/// are lost and options.restart is set, calls planRestart() with the number of ranks that were not
-/// lost, and restarts. If planRestart() throws, its message is appended to the first error.
+/// the first error of a rank. All ranks have ended when launch() returns or throws. If ranks are
+/// lost and options.restart is true, calls planRestart() with the number of ranks that were not
+/// lost, and starts the planned ranks. If planRestart() throws, its message is appended to the
+/// first error.
 int launch(const LaunchOptions &options, char **argv,
            const std::function<Restart(uint64_t left)> &planRestart);
 
-/// Returns the message by which a rank reports its failure.
+/// Returns the message with which a rank reports its failure to the supervising process.
 Message failureOf(fsdprt_status status, const char *message);
 
-/// Reports the failure of a rank to launch(), which started its process. If launch() cannot be
-/// reached, prints the failure.
+/// Reports the failure of a rank to launch(), which started its process. If that process has ended,
+/// prints the failure.
 void reportToLauncher(const LaunchOptions &options, int channel, fsdprt_status status,
                       const char *message);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The age of a heartbeat grows by at most 100 ms per poll, so that the heartbeats are not stale
-// after the whole machine was suspended.
+// Each poll increases the age of a heartbeat by at most 100 ms, so that heartbeats do not become
+// stale while the machine is suspended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,7 @@ void ProcessSupervisor::setReason(Error error) {
   tell(*reason);
 }
 
-/// Writes the flight record. Returns a text with its path to append to a message.
+/// Writes the flight record. Returns a text that contains its path, to be appended to a message.
 std::string ProcessSupervisor::writeFlightRecord() {
   const SharedControlBlock &board = host.getBoard();
   std::string path = flightRecordPath(options);
@@ -144,7 +144,7 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// Ends the run if no further rank connects within `timeoutSeconds` after the last one that did.
+/// Ends the run if the next rank does not connect within `timeoutSeconds` after the previous one.
 /// For the first rank, the limit is ten times as long.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)

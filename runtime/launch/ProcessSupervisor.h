@@ -4,12 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One process supervises all ranks. It connects the ranks (ShmHost), receives their messages, and
-// detects stale heartbeats and ranks that do not connect. The first error ends the run: its status
-// is stored in the control block, which ends the waits of all ranks. Two derived classes detect
-// ended processes: the class Launcher in the process that has started the ranks
-// (ProcessLauncher.cpp), and the class Host in a process that only connects them
-// (LauncherRendezvous.cpp).
+// One process supervises all ranks. This process connects the ranks (ShmHost), receives their
+// messages, and detects stale heartbeats and ranks that do not connect. The first error ends the
+// run: the control block then contains the status of the error, which ends the waits of all ranks.
+// Two derived classes detect ended processes: Launcher in the process that has started the ranks
+// (ProcessLauncher.cpp), and Host in a process that only connects ranks (LauncherRendezvous.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  static constexpr double graceSeconds = 10; ///< time after which ranks are killed after an error
+  static constexpr double graceSeconds = 10; ///< seconds from an error until ranks are killed
 
   /// `ends` are the descriptors of the channels to the ranks. If `ends` is empty, `host` creates
   /// the channels.
@@ -38,10 +37,10 @@ protected:
   virtual void kill(uint32_t rank, int signal) = 0;
   virtual bool hasEnded(uint32_t rank) const = 0;
   virtual int processOf(uint32_t rank) const = 0;
-  /// Tells the ranks the first error.
+  /// Sends the first error to the ranks.
   virtual void tell(const Error &) {}
 
-  /// Begins to watch. `startedRanks` is true if the ranks are children and end with this process.
+  /// Begins to watch the ranks. `startedRanks` is true if they are children of this process.
   void begin(bool startedRanks);
   void takeFailures();
   void checkArrival();

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements frames, addresses and the rank's part of the rendezvous. A rank tries to connect until
-// its time limit, because rank 0 may start later. It then reports the last problem. If the host
-// sends a refusal, the rank does not try again.
+// its time limit, because rank 0 may start later. After the time limit, the rank reports the
+// problem of its last attempt. After a refusal by the host, the rank does not try again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -136,8 +136,8 @@ static std::string readLine(const char *path) {
   return std::string(text, strcspn(text, "\n") * (size > 0));
 }
 
-/// The text consists of the boot id of the kernel and the network namespace, because processes that
-/// have both in common can share memory and abstract names.
+/// Returns the boot id of the kernel and the network namespace. Processes that have the same boot
+/// id and namespace can share memory and abstract names.
 std::string fsdprt::machineIdentity() {
   char network[64] = "";
   [[maybe_unused]] ssize_t size = readlink("/proc/self/ns/net", network, sizeof network - 1);
@@ -180,7 +180,7 @@ private:
   const LaunchPlace &place;
   double seconds, limit;
   std::string where, problem = "no connection was tried", missing;
-  bool answered = false; ///< true if the last connection has received a frame
+  bool answered = false; ///< true if a frame was received on the last connection
 };
 } // namespace
 
@@ -195,7 +195,7 @@ static bool isToItself(int connection) {
          std::memcmp(&own, &peer, ownBytes) == 0;
 }
 
-/// Closes a connection with a reset, so that its port is not kept in TIME_WAIT.
+/// Closes a connection with a TCP reset, so that its port does not remain in the state TIME_WAIT.
 static void drop(Descriptor connection) {
   linger now = {1, 0};
   setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -207,7 +207,7 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   where = address.text;
   int error = 0, yes = 1;
   setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes,
-             sizeof yes); // Rank 0 of another run may listen at this port.
+             sizeof yes); // Lets rank 0 of another run listen at the port.
   if (Network::get().connect(file.get(), address.address, address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {
@@ -242,7 +242,7 @@ Descriptor Attempt::connectToAny() {
 }
 
 /// Sends a hello frame and waits for a welcome frame. Returns nullopt if the other end closes the
-/// connection before it answers. Throws Error if the host refuses.
+/// connection without an answer. Throws Error if the host sends a refusal.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
   hello.introduce(place);
@@ -250,7 +250,7 @@ std::optional<Frame> Attempt::askOn(int connection) {
   answered = false;
   problem = "a process listens there, but does not answer";
   FrameReader reader;
-  // Wait one second longer than the limit for the host's refusal, which lists the missing ranks.
+  // Wait one second longer than the time limit, because the host's refusal lists the missing ranks.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
     Network::get().poll(&wanted, 1, 0.1);
@@ -342,7 +342,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // a refusal, or data of another program
+  } catch (const Error &error) { // refusal, or data of another program
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";
@@ -354,7 +354,7 @@ void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, dou
       RendezvousHost(place, seconds, /*asks=*/false).refuse(reason, /*told=*/{0});
     else
       Attempt(place, seconds).refuse(reason);
-  } catch (const Error &) { // the host cannot be reached
+  } catch (const Error &) { // ignored: the host cannot be reached
   }
 }
 

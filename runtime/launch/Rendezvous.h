@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Connects processes that know only their rank and an address. One process is the host. Afterwards,
-// each rank has a channel to the host, like the ranks that fsdp-run --processes starts.
+// Connects processes that initially have only their rank and the host's address. Afterwards, each
+// rank has a channel to the host, as do the ranks that `fsdp-run --processes` starts.
 //
 //     rank                                        host, on the machine of rank 0
 //     connect, until a process listens
@@ -16,9 +16,9 @@
 //     connect to that socket, send rank    -->    checks the user; this is the rank's channel
 //
 // Frames have a fixed size and begin with a magic number. Data without the magic number is from
-// another program. Unix sockets have abstract names, so that nothing is left in the file system. If
-// the rendezvous fails, the host tells all ranks the reason. The host rejects a process of another
-// job, which does not make the rendezvous fail.
+// another program. Unix sockets have abstract names, so that no files remain. If the rendezvous
+// fails, the host sends the reason to all ranks. If a process of another job connects, the host
+// rejects the process, and the rendezvous continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,14 +55,14 @@ private:
 /// Message between a rank and the host before the rank has its channel.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
-  static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frames.
+  static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frame format.
 
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
   double secondsLeft = 0;                ///< time until the rank stops waiting
-  char machine[128] = {}, host[64] = {}; ///< result of machineIdentity(), and of machineName()
-  char job[160] = {}, session[64] = {};  ///< as in LaunchPlace
+  char machine[128] = {}, host[64] = {}; ///< results of machineIdentity() and machineName()
+  char job[160] = {}, session[64] = {};  ///< members of LaunchPlace
   char text[1024] = {};
 
   static Frame make(Kind kind);
@@ -88,8 +88,8 @@ private:
   size_t got = 0;
 };
 
-/// Sends a frame without waiting: all frames of a rendezvous fit the buffer of a socket. Returns
-/// false on failure.
+/// Sends a frame without waiting, because all frames of a rendezvous fit in the buffer of a socket.
+/// Returns false on failure.
 bool sendFrame(int file, const Frame &frame);
 
 /// An address to listen at or to connect to, and a text for messages.
@@ -99,17 +99,17 @@ struct MeetingAddress {
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// Returns the address `meetingName` of `place` or, if it is empty, all addresses of the host
-  /// `address`. Throws Error if this host name does not exist. If the lookup fails for another
-  /// reason, so that a later call may succeed, returns no address and sets `problem`.
+  /// Returns the address for place.meetingName or, if this name is empty, all addresses of the host
+  /// place.address. Throws Error if the host name does not exist. If the lookup fails for another
+  /// reason, sets `problem` and returns no address, because a later call may succeed.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
-/// Connects to an address as the rank of `place`, and returns the message with which the process
-/// that listens there refuses it. Returns an empty text if that process is not fsdp-run.
+/// Connects to an address as the rank of `place`, and returns the message with which the listening
+/// process refuses the connection. Returns an empty text if that process is not fsdp-run.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
-/// Returns a text that identifies this machine. It is equal for processes that can share memory.
+/// Returns a text that identifies this machine. Processes that can share memory get equal texts.
 std::string machineIdentity();
 /// Returns the host name, for messages.
 std::string machineName();
@@ -117,17 +117,17 @@ std::string machineName();
 /// belongs to another user.
 std::optional<int> processBehind(int file);
 
-/// Connects this rank and returns the descriptor of its channel to the host. If ranks are missing
-/// after `seconds`, throws Error with their numbers.
+/// Connects this rank and returns the descriptor of its channel to the host. If ranks are still
+/// missing after `seconds`, throws Error with the numbers of these ranks.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
-/// Tells the other ranks that this rank has failed for `reason`. Gives up after `seconds`.
+/// Reports to the other ranks that this rank has failed with `reason`. Tries for at most `seconds`.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
 class RendezvousHost {
 public:
-  /// Listens at `place`. Throws Error if this fails. If another process listens there and `asks` is
-  /// true, calls askWhoListens(), by which the other process learns of a second rank 0.
+  /// Listens at `place`, or throws Error. If another process listens there and `asks` is true,
+  /// calls askWhoListens(), so that the other process detects a second rank 0.
   RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
@@ -138,8 +138,8 @@ public:
   /// Connects all ranks and returns one Member per rank, in the order of ranks. On failure, calls
   /// refuse() and throws Error.
   std::vector<Member> gather();
-  /// Tells the ranks that are connected, or that connect within some seconds, that the rendezvous
-  /// has failed. The ranks `told` already know. Returns when all ranks know.
+  /// Sends `reason` to the connected ranks and, if its status is FSDPRT_BAD_INPUT, to ranks that
+  /// connect within some seconds. `told` are the ranks that need no message.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
@@ -167,7 +167,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< describes the last rejected process of another job, for messages
+  std::string turnedAway; ///< last rejected process of another job, for messages
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

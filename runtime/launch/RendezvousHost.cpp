@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One loop serves all connections. A connection that sends nothing is ignored, and a connection
-// that sends anything but frames is closed. The rendezvous fails if a rank is lost before all ranks
-// have connected, or if the frames of two ranks contradict each other. The host then tells the
-// connected ranks the reason and, for some seconds, ranks that connect later. A process of another
-// job is rejected with a message and cannot make the rendezvous fail.
+// One loop handles all connections. Connections without data are ignored, and connections with data
+// other than frames are closed. The rendezvous fails if a rank is lost before all ranks have
+// connected, or if the frames of two ranks contradict each other. The host then sends the reason to
+// the connected ranks and, for some seconds, to ranks that connect later. A process of another job
+// is rejected with a message and cannot make the rendezvous fail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +24,13 @@
 using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
-static constexpr double joinSeconds = 10;      // time limit for channels after the welcome
-static constexpr double lingerSeconds = 3;     // time for which refuse() waits for further ranks
-static constexpr double occupiedSeconds = 5;   // time for which another process may hold the port
-static constexpr double askAfterSeconds = 0.2; // time for an earlier rendezvous to end
-static constexpr size_t mostStrangers = 64;    // limit of unidentified connections
+static constexpr double joinSeconds = 10;      // seconds from the welcome until all channels exist
+static constexpr double lingerSeconds = 3;     // seconds for which refuse() waits for ranks
+static constexpr double occupiedSeconds = 5;   // seconds for which the port may be in use
+static constexpr double askAfterSeconds = 0.2; // seconds in which an earlier run may end
+static constexpr size_t mostStrangers = 64;    // limit of connections without a rank
 
-// Begins the host's refusal of a second process with a rank.
+// Beginning of the message for a process that has the same rank as an earlier process.
 static constexpr const char twinWords[] = "two processes have rank ";
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
@@ -67,9 +67,9 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
       asked = true;
       answer = askWhoListens(addresses.back(), place);
       if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
-        isLate = true; // the port remains in use
+        isLate = true; // The earlier rank 0 will not free the port.
     }
-    // The question may have taken the rest of the time.
+    // askWhoListens() may have returned after `deadline`.
     isLate = isLate || Network::get().now() > deadline;
     if (isLate && problem == EADDRINUSE)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
@@ -94,8 +94,8 @@ uint32_t RendezvousHost::numKnown() const {
                                              [](const auto &guest) { return guest->isKnown; }));
 }
 
-/// Returns a text such as "ranks 1, 3 of 4" that names the missing ranks, the last rejected process
-/// and the number of unidentified connections.
+/// Returns a text such as "ranks 1, 3 of 4" with the missing ranks, and with the last rejected
+/// process and the number of connections without a rank, if any.
 std::string RendezvousHost::missing() const {
   std::string names;
   uint32_t count = 0;
@@ -121,7 +121,7 @@ static void awaitAny(std::vector<pollfd> wanted, double until) {
   Network::get().poll(wanted.data(), wanted.size(), wait + 0.001);
 }
 
-/// Waits until a process connects or sends, or until `until`, at most for tellSeconds.
+/// Waits until a process connects or sends data, but not after `until` and at most for tellSeconds.
 void RendezvousHost::await(double until) {
   std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}};
   for (const auto &guest : guests)
@@ -141,8 +141,8 @@ void RendezvousHost::acceptAll() {
   }
 }
 
-/// Returns true if `frame` may be the first frame of a rank: a hello, or a refusal, by which a rank
-/// reports its failure.
+/// Returns true if `frame` may be the first frame of a rank: a hello, or a refusal with which a
+/// rank reports its failure.
 static bool isHello(const Frame &frame) {
   return frame.kind == Frame::hello || frame.kind == Frame::refusal;
 }
@@ -157,7 +157,7 @@ void RendezvousHost::readAll() {
                          guest.hello.rank, guest.hello.process,
                          printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
     if (state == FrameReader::State::complete && guest.isKnown)
-      guest.reader.clear(); // A rank sends only one frame. Further frames are ignored.
+      guest.reader.clear(); // Ignore further frames, because a rank sends only one.
     else if (state == FrameReader::State::complete &&
              (!isHello(guest.reader.get()) || turnAway(guest)))
       state = FrameReader::State::foreign;
@@ -172,7 +172,7 @@ void RendezvousHost::readAll() {
   }
 }
 
-/// Counts a rank that reports a failure as connected, and throws its error.
+/// Marks a rank that reports a failure as connected, and throws the error that the rank has sent.
 void RendezvousHost::takeRefusal(Guest &guest) {
   guest.hello = guest.reader.get();
   guest.isKnown = true;
@@ -188,9 +188,9 @@ static std::string jobWords(const std::string &job) {
   return job.empty() ? "a job without an id" : "job " + printable(job);
 }
 
-/// Returns why a process belongs to another job, or an empty text if it may belong to this job. If
-/// neither job has an id and both processes are on one machine, their sessions are compared.
-/// checkMachines() later refuses processes of other machines.
+/// Returns the reason why the sender of `hello` belongs to another job, or an empty text if it may
+/// belong to this job. If neither process has a job id and both are on one machine, compares their
+/// sessions. checkMachines() later refuses processes of other machines.
 std::string RendezvousHost::otherJob(const Frame &hello) const {
   std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
   if (job != place.job)
@@ -221,15 +221,15 @@ bool RendezvousHost::turnAway(const Guest &guest) {
   return true;
 }
 
-/// Accepts a rank. Throws Error if the rank contradicts earlier ranks. The rank then counts as
-/// connected, so that refuse() tells it the error.
+/// Accepts a rank. Throws Error if the rank contradicts earlier ranks. The rank is then marked as
+/// connected, so that refuse() also sends the error to it.
 void RendezvousHost::admit(Guest &guest) {
   const Frame &hello = guest.hello = guest.reader.get();
   guest.reader.clear();
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    // All ranks fail at the same time.
+    // End the rendezvous when the first rank stops waiting.
     limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
@@ -279,7 +279,7 @@ void RendezvousHost::tellMissing() {
       sendFrame(guest->connection.get(), frame);
 }
 
-/// Returns a random name for a socket. Only processes that know the name can connect.
+/// Returns a random name for a socket, so that only processes with the welcome frame can connect.
 static std::string secretName() {
   uint64_t words[2] = {};
   if (getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words))
@@ -288,9 +288,9 @@ static std::string secretName() {
                 static_cast<unsigned long long>(words[1]));
 }
 
-/// Returns the ranks that have ended their connection without a channel. A rank keeps the
-/// connection until it has sent its message to the door, so a rank whose message is not there is
-/// lost.
+/// Returns the ranks that have closed their connection and have no channel yet. A rank sends a
+/// message to `door`, the socket of the channels, before it closes the connection. If no message
+/// arrives, the rank is lost.
 std::set<uint32_t> RendezvousHost::findEnded(const std::vector<Member> &members) {
   std::set<uint32_t> ended;
   for (const auto &guest : guests)
@@ -330,7 +330,7 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   auto hasJoined = [](const Member &member) { return member.channel.isOpen(); };
   for (double until = Network::get().now() + joinSeconds;
        !std::all_of(members.begin(), members.end(), hasJoined);) {
-    // Other connections are not read any more, so they must not end the wait.
+    // Do not poll other connections: they are no longer read, and would end the wait.
     std::vector<pollfd> wanted = {{door.get(), POLLIN, 0}};
     for (const auto &guest : guests)
       if (guest->isKnown && !hasJoined(members[guest->hello.rank]))
@@ -345,9 +345,9 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   }
 }
 
-/// If `reason` is bad input, waits some seconds for further ranks, because they would be refused as
-/// well. After other errors, returns without waiting, because ranks that connect later may belong
-/// to another attempt.
+/// If the status of `reason` is FSDPRT_BAD_INPUT, waits some seconds for further ranks, which would
+/// have the same error. Otherwise returns without waiting, because ranks that connect later may
+/// belong to another attempt.
 void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;

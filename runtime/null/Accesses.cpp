@@ -4,12 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   launch       A binding that the kernel does not write is read. Other bindings are read and
-//                written, or, if `reads` excludes them, completely overwritten. Scratch is written,
-//                and its contents are undefined after the launch.
-//   collective   The rank and its peers read the source. The target is written.
-//   copy, fill   The source is read, and the target is written.
-//   initialise   The part of the parameter in the rank's piece of the state is written.
+// A launch reads the bindings that the kernel does not write. It reads and writes other bindings
+// or, if `reads` excludes a binding, overwrites it completely. It writes scratch, whose contents
+// are undefined after the launch. In a collective, the rank and its peers read the source, and the
+// rank writes the target. A copy reads the source and writes the target, and a fill writes the
+// target. An initialise command writes the part of the parameter in the rank's piece of the state.
 //
 //===----------------------------------------------------------------------===//
 

@@ -43,9 +43,9 @@ public:
 
   /// Sets `into` to the accesses of `command` in `iteration`. Waits and loops have no accesses.
   void of(const fb::Command &command, uint64_t iteration, std::vector<Access> &into) const;
-  /// Returns the indices of two accesses that share bytes although the first of them writes, or
-  /// nothing. A source may be equal to its target. The source of a gather may be the rank's own
-  /// piece of the target.
+  /// Returns the indices of two accesses of a command that share bytes and of which the first
+  /// writes, or nothing if there are no such accesses. A source may be equal to its target. The
+  /// source of a gather may be the rank's own piece of the target.
   std::optional<std::pair<size_t, size_t>> findClash(const fb::Command &command,
                                                      const std::vector<Access> &accesses) const;
   enum class Memory { device, host, file };

@@ -28,7 +28,7 @@ public:
   /// Returns true if the layout records buffers and their lifetimes.
   bool areKnown() const { return layout.buffers() && layout.buffers()->size() != 0; }
 
-  /// Starts a program. Command numbers of later calls are numbers in this program.
+  /// Starts a program. In later calls, command numbers refer to this program.
   void enter(uint32_t program);
   /// Make the buffers live whose first command is `command` (begin()), or remove the buffers whose
   /// last command is `command` (end()). Buffers that begin before command `since` stay live,
@@ -49,7 +49,7 @@ private:
   struct Buffer {
     std::string name;
     uint64_t begin, end;
-    uint32_t program, first, last; // as in the schema
+    uint32_t program, first, last; // fields of fb::Buffer
     bool isAlways() const { return program == UINT32_MAX; }
   };
   static bool meet(const Buffer &a, const Buffer &b);
@@ -59,9 +59,9 @@ private:
   const fb::Manifest &manifest;
   const fb::Layout &layout;
   std::vector<Buffer> buffers;
-  uint32_t program = UINT32_MAX, now = 0;                       // numbers of program and command
+  uint32_t program = UINT32_MAX, now = 0;                       // current program and command
   std::map<uint32_t, std::vector<const Buffer *>> begins, ends; // by command number
-  std::map<uint64_t, const Buffer *> live;                      // live buffers by their begin
+  std::map<uint64_t, const Buffer *> live;                      // key: begin of the buffer
   bool lives(const Buffer &buffer) const { return buffer.isAlways() || now <= buffer.last; }
 };
 

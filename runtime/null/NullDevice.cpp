@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The ranges of a command depend on the rank only through the number of the rank's piece. Ranks
-// with equal piece numbers in all splits that the programs use therefore have equal ranges, and
-// only one of these ranks is walked.
+// The ranges of a command depend on the rank only through the indices of the rank's pieces
+// (Mesh::pieceOf). Ranks with equal indices in all splits that the programs use therefore have
+// equal ranges. These ranks are of one kind, and only one rank of a kind is walked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ static constexpr size_t mostKinds = 64; // greatest number of kinds that are wal
 
 namespace {
 using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
-/// The numbers of a rank's pieces, one per split.
+/// The indices of a rank's pieces, one index per split.
 using Kind = std::vector<uint64_t>;
 
 /// Ranks of one manifest that have the same kind.
@@ -84,8 +84,8 @@ static void findSplits(const Commands *commands, std::set<uint64_t> &splits) {
   }
 }
 
-/// Groups `ranks` by kind. `inits` includes the splits of states, which decide which parts of
-/// parameters a rank initialises.
+/// Groups `ranks` by kind. If `inits` is true, the kind includes the splits of states, on which the
+/// initialised parts of parameters depend.
 static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &mesh,
                                     const std::vector<uint64_t> &ranks, bool inits) {
   std::set<uint64_t> splits;
@@ -183,7 +183,7 @@ void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ra
   }
 }
 
-/// Walks `init` for ranks that walkAs() did not walk but that initialise other parts of parameters.
+/// Walks `init` for ranks that walkAs() did not walk, one for each initialised part of parameters.
 void NullDevice::walkInits(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks,
                            const std::set<uint64_t> &walked) {
   const fb::Program *init = find(manifest, "init");

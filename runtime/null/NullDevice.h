@@ -6,12 +6,12 @@
 //
 // Walks the commands of a run on all ranks without executing kernels: initial values, steps, an
 // evaluation between steps, steps after a resume from a save, and the unsharded reference. The walk
-// trusts the artifact's description of what kernels read and write.
+// relies on the artifact's description of the bytes that kernels read and write.
 //
 //  1. Check that the collectives of all ranks match (Order.h).
 //  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).
-//  3. Walk `init` for each rank that initialises other parts of parameters, and check that it
-//     writes every state completely.
+//  3. Walk `init` for one rank per initialised part of the parameters, and check that `init` writes
+//     every state completely.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ struct NullResult {
 };
 
 /// Walks all programs. The artifacts need only be opened with Rules::form. Throws an Error if the
-/// artifact of a peer has another mesh, or if its rank does not exist.
+/// artifact of a peer has another mesh, or if the peer's rank does not exist.
 NullResult walkPrograms(const Artifact &artifact, const NullOptions &options);
 
 } // namespace fsdprt

@@ -7,10 +7,11 @@
 // Checks that all ranks start matching collectives in a compatible order. A communicator is a group
 // of ranks and a channel. Ranks advance together:
 //  1. A rank stops at its next collective.
-//  2. A collective completes when all members of its group have stopped at it.
+//  2. A collective completes when all members of its group have stopped at the collective.
 //  3. When no rank can advance, the check reports the first rank that has not finished.
-// If no rank is reported, members start equal collectives in equal order, and there is no cycle of
-// waits across communicators. A rank's transfer worker obeys these rules; backends permit more.
+// If no rank is reported, members start equal collectives in equal order, and the communicators
+// have no cycle of waits. A rank's transfer worker runs collectives in this way; backends permit
+// other orders.
 //
 // The check takes time O(ranks * collectives).
 //
@@ -26,7 +27,7 @@
 namespace fsdprt {
 
 struct OrderCounts {
-  uint64_t collectives = 0, communicators = 0; // completed collectives; pairs of axes and channel
+  uint64_t collectives = 0, communicators = 0; // communicators: pairs of axes and channel
 };
 
 /// Checks the program `name`. `manifests` has each rank's manifest. Appends at most one finding.

@@ -119,7 +119,7 @@ void RankWalk::walkLoop(const fb::Command &command) {
     walk(*loop.body(), k, k + 1 < loop.count() ? first : 0);
     last = now.number - 1;
   }
-  // The caller increments now.number.
+  // The caller increments now.number past the loop.
   now.number = last;
 }
 
@@ -140,7 +140,7 @@ void RankWalk::execute(const fb::Command &command) {
     touch(access, epoch);
 }
 
-/// Reports two accesses of one command that overlap although one of them writes.
+/// Reports two overlapping accesses of one command, one of which writes.
 void RankWalk::checkClash(const fb::Command &command) {
   auto clash = accesses.findClash(command, current);
   if (!clash)
@@ -152,8 +152,8 @@ void RankWalk::checkClash(const fb::Command &command) {
                 Accesses::nameOf(a).c_str(), Accesses::nameOf(b).c_str()));
 }
 
-/// Checks the memory of each access. All bindings of a kernel must be in one memory, and those of a
-/// GPU kernel on the device. The ranges of a collective must be on the device. At most one end of a
+/// Checks the memory of each access. All bindings of a kernel must be in one memory, which for a
+/// GPU kernel is the device. The ranges of a collective must be on the device. At most one end of a
 /// copy may be in the file.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;

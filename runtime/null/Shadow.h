@@ -5,13 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // An interval map over the offsets of a layout. Each cell records whether its bytes were written
-// during the lifetime of their buffer, the last write, and later reads by transfers. Cells are
-// split where accesses begin and end, and merged when one access writes all of them. The number of
-// cells therefore depends on the number of commands, not on the number of bytes.
+// during the lifetime of their buffer, the last write, and the reads by transfers since this write.
+// Cells are split where accesses begin and end, and merged when one access writes all of them. The
+// number of cells therefore depends on the number of commands, not on the number of bytes.
 //
 // An epoch, the time of an access, consists of a stream and a count on that stream. A clock holds,
 // for each stream, the last epoch that is known to be over. Two accesses of which one writes race
-// if the clock of the later one does not cover the epoch of the earlier one.
+// if the clock of the later access does not cover the epoch of the earlier access.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ struct Moment {
   uint32_t run = 0, number = 0, iteration = 0;
 };
 
-/// An access of the past.
+/// An earlier access.
 struct Touch {
   Epoch epoch;
   Moment moment;

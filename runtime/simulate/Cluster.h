@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Imports the names of fsdpcommon/ClusterFile.h and declares a reader that throws Error.
+// Imports names from fsdpcommon/ClusterFile.h, and declares a reader of cluster files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ using fsdpcommon::LinkRate;
 using fsdpcommon::RoundSize;
 using fsdpcommon::SwitchReduce;
 
-/// Reads a file such as examples/clusters/8xH200.json. Throws an Error with the place of the first
-/// problem.
+/// Reads a file such as examples/clusters/8xH200.json. If the file is invalid, throws Error with
+/// the position of the first problem.
 Cluster readCluster(const std::string &path);
 
 } // namespace fsdprt

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The first collective of a channel becomes ready to move its first chunk when its latency has
-//     passed.
-//  2. The collective that became ready earliest moves a chunk, which occupies each level of links
-//     as soon as the level is free.
+//  1. The first collective in the queue of a channel is ready for its first chunk when the latency
+//     of the collective has passed since its begin.
+//  2. Among the collectives that are ready, the earliest moves a chunk. The chunk occupies each
+//     level of links as soon as the level is free.
 //  3. When all levels have carried the chunk and the gap after the chunk has passed, the collective
-//     is ready to move its next chunk.
+//     is ready for its next chunk.
 //
 // Chunks of the collectives in flight alternate, so that each collective gets an equal share of the
 // links. The simulation takes time O(chunks * (levels + log channels)).

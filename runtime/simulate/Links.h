@@ -20,10 +20,11 @@
 
 namespace fsdprt {
 
-/// The links of one rank, which stand for the links of all ranks, because all ranks behave alike.
+/// The links of one rank. They represent the links of every rank, because all ranks behave alike.
 class Links {
 public:
-  /// Begin and end of a collective, in seconds. `begin` is the begin of the collective's head.
+  /// Begin and end of a collective in seconds. The latency of the collective,
+  /// Transfer::headSeconds, follows its begin.
   struct Flight {
     double begin = 0, end = 0;
     bool done = false;
@@ -32,13 +33,14 @@ public:
   explicit Links(size_t levels) : freeAt(levels, 0), busy(levels, 0) {}
 
   /// Queues a transfer on a channel. `time` must not be less than in earlier calls. The transfer
-  /// begins `delay` seconds after `time` at the earliest. Returns the index of the flight.
+  /// begins `delay` seconds after `time` at the earliest. Returns the index of the transfer, for
+  /// finish().
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
-  /// Moves chunks until the flight is done, and returns its end in seconds.
+  /// Moves chunks until transfer `flight` is done, and returns the end of the transfer in seconds.
   double finish(size_t flight);
   const Flight &flight(size_t number) const { return flights[number].flight; }
 
-  /// Returns the seconds that the links of a level were busy.
+  /// Returns the time in seconds in which the links of level `level` were busy.
   double busySeconds(size_t level) const { return busy[level]; }
   uint64_t chunksMoved() const { return chunks; }
 
@@ -63,8 +65,8 @@ private:
 
   std::vector<double> freeAt, busy; // next free time and busy time of each level, in seconds
   std::vector<State> flights;
-  std::map<uint32_t, std::deque<size_t>> queues; // by channel; the first flight is in progress
-  std::map<uint32_t, double> freeFrom; // end of the last flight, for channels with empty queues
+  std::map<uint32_t, std::deque<size_t>> queues; // indices in `flights`, by channel
+  std::map<uint32_t, double> freeFrom;           // end of the last flight, by channel
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   uint64_t chunks = 0;
 };

@@ -4,18 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check that all groups of a collective use the levels of links alike: each level contains
-//     whole groups, or each group contains whole levels.
-//  2. Add the times of launches, fills, and copies on channel 0 to the rank's time. The time of a
-//     launch follows from the clocks of its cost, if the cluster has the artifact's chip, and else
-//     from rates (KernelTime.h).
-//  3. Start a collective on its channel. Its wait, or on channel 0 its start, advances the time to
-//     the end of the collective.
-//  4. Run copies on other channels concurrently with launches, in two queues: one for copies
-//     between the arenas of device and host, one for copies from and to the file.
-//  5. Add the duration of a wait to the exposed time of the collective's kind and unit.
+//  1. Check that all groups of a collective use the links alike: at each level of links, a block of
+//     links contains whole groups, or a group contains whole blocks.
+//  2. Add the duration of each launch, each fill and each copy on channel 0 to the time of the
+//  rank.
+//     The duration of a launch follows from the clocks of its cost, if the cluster has the
+//     artifact's chip, and else from rates (KernelTime.h).
+//  3. Start each collective on its channel. The wait advances the rank's time to the end of the
+//     collective. On channel 0, the start already advances the time to this end.
+//  4. Run copies on channels other than 0 concurrently with launches, in two queues: one for copies
+//     between the arenas of device and host, and one for copies from and to the file.
+//  5. Add the duration of each wait to the exposed time of the kind and unit of its collective.
 //
-// The simulation takes time O(commands + chunks), which does not depend on the number of ranks.
+// The simulation takes O(commands + chunks) time for any number of ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,9 +112,9 @@ void Simulator::checkRanks() const {
              artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }
 
-/// Returns the group of a collective. Throws an Error unless the group's span and stride divide the
-/// size of each level of links or are multiples of this size, because ranks would otherwise behave
-/// differently.
+/// Returns the group of a collective. At each level of links, the span and the stride of the group
+/// must divide the number of ranks of a block or be multiples of it. Otherwise ranks would behave
+/// differently, and groupOf() throws Error.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -225,8 +226,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// Starts a collective. If `joins` is true, the collective shares the launch of the preceding
-/// collective, whose launch time has already been added.
+/// Starts a collective. If `joins` is true, adds no launch time, because the launch of the
+/// preceding collective also starts this collective.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer =
@@ -275,8 +276,8 @@ void Simulator::finish(const Started &one) {
   addWait(event, before, one.launches);
 }
 
-/// Appends two events. `event` is the transfer, on its own lane; it started after `launchesBefore`
-/// launches. The other event is the wait, from `before` to now, on the compute lane.
+/// Appends `event`, a transfer that started after `launchesBefore` launches, to the lane of the
+/// transfer. Also appends an event for the wait, from `before` to now, to the lane compute.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
   event.ahead = static_cast<uint32_t>(launches - launchesBefore);

@@ -7,8 +7,7 @@
 //   compute   | launch | launch | wait.. | launch |   commands of the artifact's program `step`
 //   channel 1 |  gather    |  gather    |                Links.h
 //
-// All ranks run the same program, and their groups use the links alike. Simulating one rank is
-// therefore sufficient.
+// Simulates one rank, because all ranks run the same program and their groups use the links alike.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +26,10 @@ namespace fsdprt {
 /// Totals of all collectives of one kind and one unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // `bytes` adds up the larger of source and target of each run
+  uint64_t runs = 0, bytes = 0; // `bytes`: sum over runs of the larger of source and target
 
-  /// Seconds from begin to end, seconds from begin to end on otherwise idle links, seconds of
-  /// waits.
+  /// Times in seconds: `inFlight` is from begin to end, `alone` is from begin to end on otherwise
+  /// idle links, and `exposed` is that of the waits.
   double inFlight = 0, alone = 0, exposed = 0;
 };
 
@@ -49,12 +48,13 @@ struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
   uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens` counts all ranks
   std::vector<double> busy;                                   // busy seconds of each level of links
-  std::vector<SimulatedCollective> collectives;               // in descending order of exposed time
+  std::vector<SimulatedCollective> collectives;               // by descending exposed time
   KernelModel model = KernelModel::rates;
-  std::vector<SimulatedKernel> kernels; // in descending order of their time
+  std::vector<SimulatedKernel> kernels; // by descending time
   /// Seconds of launches, by what bounds each (Bound).
   std::array<double, fsdpcommon::numBounds> bounds = {};
-  /// Events of rank 0, ordered by their ends. The artifact owns their strings.
+
+  /// Events of rank 0, sorted by end. The artifact owns the strings in the events.
   std::vector<fsdprt_trace_event> events;
 };
 

@@ -4,20 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A ring of n ranks makes n - 1 steps. In each step, every rank sends the same number of bytes to
-// the next rank. An all-reduce makes 2 (n - 1) steps; a broadcast sends the whole buffer once.
+// A collective over a ring of n ranks has n - 1 steps. In each step, every rank sends the same
+// number of bytes to the next rank. An all-reduce has 2 (n - 1) steps. In a broadcast, each rank
+// sends the whole buffer once.
 //
 //   head    the base latency of the protocol plus, for each step, the latency of the level of
 //           links that the step crosses
 //   links   bytes * (n - 1) / n that each rank sends at the rate of the slowest level; steps of one
 //           chunk overlap with steps of the next chunk
 //
-// Where the ring crosses from one block of a level to another, the m members in a block share the
-// uplinks of m ranks. The model follows NCCL 2.30 (src/graph/tuning.cc). A switch reduces the data
-// of all ranks and returns the sum, in rounds; a fixed latency follows each round and is not
-// hidden. The size of a round depends on the payload (src/enqueue.cc).
+// If m ranks of the group are in one block of links, the ring uses the uplinks of all m ranks to
+// leave the block. The model follows NCCL 2.30 (src/graph/tuning.cc). A switch computes the sums of
+// the data of all ranks in rounds. A fixed latency follows each round and is not hidden. The size
+// of a round depends on the number of bytes (src/enqueue.cc).
 //
-// As in NCCL, the protocol with the least head + bytes / bandwidth is chosen.
+// As in NCCL, the protocol with the least estimated time, head + bytes / bandwidth, is chosen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +42,7 @@ static double roundsOf(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::all_reduce ? 2 : 1;
 }
 
-/// Returns the bytes that each rank sends.
+/// Returns the number of bytes that each rank of a ring sends.
 static double sentBytes(fb::CollectiveKind kind, double bytes, uint64_t ranks) {
   if (kind == fb::CollectiveKind::broadcast)
     return bytes;
@@ -56,20 +57,20 @@ static void setBytes(Transfer &transfer, double bytes, double chunkBytes,
     transfer.chunkSeconds.push_back(seconds / chunks);
 }
 
-/// Plans a ring with the rates of `protocol`, or with the links' plain rates if `protocol` is
-/// empty. Returns false if a level lacks the protocol.
+/// Plans a transfer over a ring with the rates of `protocol`, or with the rates of the links
+/// themselves if `protocol` is empty. Returns false if a level of links lacks the protocol.
 static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                      CollectiveGroup group, const std::string &protocol, Transfer &transfer) {
   std::vector<double> levelSeconds(cluster.links.size(), 0);
   double sent = sentBytes(kind, bytes, group.ranks);
-  // "inner" is the number of ranks that the lower levels join, "steps" the number of steps whose
-  // level is not known yet.
+  // `inner` is the number of ranks that lower levels connect. `steps` is the number of steps whose
+  // level is not yet known.
   uint64_t inner = 1, steps = group.ranks - 1;
   transfer.protocol = protocol;
   transfer.headSeconds = protocol.empty() ? 0 : cluster.protocols.at(protocol);
   for (size_t level = 0; level < cluster.links.size(); ++level) {
     const ClusterLink &link = cluster.links[level];
-    // "below" and "here" are the numbers of members that the lower levels and this level join.
+    // `below` and `here` are the numbers of group members that lower levels and this level connect.
     uint64_t below = std::clamp<uint64_t>(inner / group.stride, 1, group.ranks);
     uint64_t here = std::clamp<uint64_t>(link.ranks / group.stride, 1, group.ranks);
     inner = link.ranks;
@@ -80,7 +81,7 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
       return false;
     const LinkRate &rate = protocol.empty() ? link.plain : known->second;
     levelSeconds[level] = sent / (rate.bytesPerSecond * static_cast<double>(below));
-    // "crossings" are the steps between blocks of the lower levels within one block of this level.
+    // `crossings` is the number of steps between lower-level blocks in one block of this level.
     uint64_t crossings =
         std::min(steps, (group.ranks + below - 1) / below - (group.ranks + here - 1) / here);
     transfer.headSeconds += roundsOf(kind) * static_cast<double>(crossings) * rate.stepSeconds;
@@ -90,8 +91,8 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
   return true;
 }
 
-/// Plans a reduction in the switch of the lowest level. Returns false if that level has no such
-/// switch or does not contain the group.
+/// Plans a reduction in the switch of the lowest level of links. Returns false if this level has no
+/// such switch or does not connect the whole group.
 static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                        CollectiveGroup group, Transfer &transfer) {
   const ClusterLink &link = cluster.links[0];

@@ -25,15 +25,15 @@ struct CollectiveGroup {
 };
 
 struct Transfer {
-  std::string protocol;   // protocol's name for reports; empty for a ring at plain rates
+  std::string protocol;   // name for reports; empty for a ring without protocol
   double headSeconds = 0; // latency before the first chunk
   uint64_t chunks = 0;    // number of chunks, which have equal sizes
 
-  /// Seconds that a chunk occupies a rank's links, by level. 0 if the level is unused.
+  /// Time in seconds for which a chunk occupies a rank's links, by level, or 0 for an unused level.
   std::vector<double> chunkSeconds;
   double gapSeconds = 0; // idle time of the links after each chunk
 
-  /// Returns the seconds from begin to end if no other transfer uses the links.
+  /// Returns the time in seconds from begin to end if no other transfer uses the links.
   double aloneSeconds() const;
 };
 

@@ -9,8 +9,8 @@
 
 namespace fsdprt::test {
 
-/// True under sanitizers, which make a program several times slower and reserve so much address
-/// space that it cannot run under a limit of its address space.
+/// True if this program is built with a sanitizer. The program is then several times slower, and
+/// cannot run under a limit of its address space, because sanitizers reserve too much of it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool isSanitized = true;
 #elif defined(__has_feature)
@@ -23,7 +23,7 @@ constexpr bool isSanitized = false;
 constexpr bool isSanitized = false;
 #endif
 
-/// True under ThreadSanitizer, whose own memory grows while a program runs.
+/// True if this program is built with ThreadSanitizer, whose own memory grows during a run.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool isThreadSanitized = true;
 #elif defined(__has_feature)

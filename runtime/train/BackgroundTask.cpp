@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The thread blocks all signals, so that signals of the process interrupt the main thread, which
-// ends the run in order.
+// The thread of a task blocks all signals. Signals of the process therefore interrupt the main
+// thread, which ends the run in an orderly way.
 //
 //===----------------------------------------------------------------------===//
 

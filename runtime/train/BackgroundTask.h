@@ -21,35 +21,35 @@ namespace fsdprt {
 
 class BackgroundTask {
 public:
-  /// Set when the owner no longer wants the result. Long work checks it between its parts.
+  /// Flag that is true when the owner no longer needs the result. Long work reads it regularly.
   using Cancelled = std::atomic<bool>;
   using Work = std::function<void(const Cancelled &cancelled)>;
 
   BackgroundTask() = default;
-  /// Cancels the work and waits for its end.
   ~BackgroundTask() { cancel(); }
   BackgroundTask(const BackgroundTask &) = delete;
   BackgroundTask &operator=(const BackgroundTask &) = delete;
 
-  /// Starts a thread that calls `work`. No other work may be running. Its allocations are not
-  /// counted by --assert-no-allocations.
+  /// Starts a thread that calls `work`. No other work may be running. Allocations of this thread
+  /// are not counted by --assert-no-allocations.
   void start(Work work);
   /// Returns true if no work is running.
   bool hasEnded() const { return ended.load(std::memory_order_acquire); }
   /// Returns true if the work has ended with an exception.
   bool hasFailed() const { return hasEnded() && problem; }
-  /// Asks the work to end early. finish() then throws, unless the work was already done.
+  /// Sets the flag of the work, so that it ends early. finish() then throws Error, unless the work
+  /// has ended before.
   void stopEarly() { cancelled = true; }
-  /// Waits for the work. Throws the exception that ended it.
+  /// Waits until the work has ended. If an exception ended the work, throws that exception.
   void finish();
-  /// Asks the work to end early, and waits. Ignores its exception.
+  /// Sets the flag of the work and waits until the work has ended. Ignores its exceptions.
   void cancel() noexcept;
 
 private:
   std::thread thread;
   Cancelled cancelled{false};
   std::atomic<bool> ended{true};
-  std::exception_ptr problem; ///< valid after `ended`
+  std::exception_ptr problem; ///< valid when `ended` is true
 };
 
 } // namespace fsdprt

@@ -4,15 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each file *.fsdp of the folder is opened, which checks it. A file that cannot be opened, for
-//     example because it is for another processor, is left out. Why it cannot be opened is reported
-//     only if the file is named after the given artifact, as gpt.shard3.fsdp is after gpt.fsdp.
-//  2. A candidate has the same target, a program 'step', a number of ranks in the range, and
-//     parameters and optimizer states to which the states of the given artifact map.
-//  3. Candidates for one number of ranks are compared by three criteria, in this order. A candidate
-//     named after the given artifact is preferred. Then the candidate is preferred that differs in
-//     the fewest compiler options other than mesh and grad-accum. Then the candidate is preferred
-//     whose number of tokens per step, over all ranks, differs least.
+//  1. Each file *.fsdp of the folder is opened and checked. A file that cannot be opened, for
+//     example because it is for another processor, is ignored. The reason is reported only if the
+//     file is named after the given artifact, as gpt.shard3.fsdp is after gpt.fsdp.
+//  2. A candidate has the target of the given artifact, a program 'step', and a permitted number of
+//     ranks. The parameters and optimizer states of a candidate can be loaded from saves of the
+//     given artifact.
+//  3. Among candidates for the same number of ranks, those named after the given artifact are
+//     preferred. Among these, the candidate is preferred that differs from the given artifact in
+//     the fewest compiler options other than mesh and grad-accum. If several differ in equally many
+//     options, the candidate is preferred whose number of tokens per step, over all ranks, differs
+//     least.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,11 +35,11 @@ struct Candidate {
   std::string path, target;
   uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, over all ranks
   bool trains = false;
-  bool copies = false; ///< whether saves are written from a copy (--async-save)
+  bool copies = false; ///< true if compiled with --async-save
   SaveIndex layout;
 };
-/// Difference from the given artifact: whether the names are unrelated, the number of differing
-/// options, and the difference in tokens per step.
+/// Difference from the given artifact: true if the names are unrelated, the number of differing
+/// compiler options, and the difference in tokens per step.
 using Distance = std::tuple<bool, size_t, uint64_t>;
 } // namespace
 
@@ -68,14 +70,14 @@ static void expectFit(const Candidate &own, const Candidate &other) {
   SaveMapping(own.layout, other.layout, own.path, other.path);
 }
 
-/// Returns true if the file `other` is named after the artifact `own`, as gpt.shard3.fsdp is after
+/// Returns true if file `other` is named after artifact `own`, as gpt.shard3.fsdp is after
 /// gpt.fsdp.
 static bool isNamedAfter(const std::string &own, const std::string &other) {
   std::string stem = fs::path(own).stem().string() + ".";
   return fs::path(other).filename().string().rfind(stem, 0) == 0;
 }
 
-/// Returns the compiler options other than mesh and grad-accum.
+/// Returns the compiler options of an artifact other than mesh and grad-accum.
 static std::set<std::string> optionsOf(const Candidate &artifact) {
   std::set<std::string> options;
   for (const std::string &option : artifact.layout.options)
@@ -84,7 +86,7 @@ static std::set<std::string> optionsOf(const Candidate &artifact) {
   return options;
 }
 
-/// Returns the difference of `other` from `own`, the given artifact. Smaller is better.
+/// Returns the difference of `other` from `own`, the given artifact. The least is preferred.
 static Distance distance(const Candidate &own, const Candidate &other) {
   std::set<std::string> mine = optionsOf(own), its = optionsOf(other);
   std::vector<std::string> differing;

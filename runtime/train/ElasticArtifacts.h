@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --elastic: searches a folder for artifacts of the same model and optimizer that are
-// compiled for other numbers of ranks. `fsdp-compile --also-mesh` writes such artifacts.
+// Implements --elastic: searches a folder for artifacts that have the model and optimizer of the
+// given artifact but are compiled for other numbers of ranks. `fsdp-compile --also-mesh` writes
+// such artifacts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,22 +22,21 @@ namespace fsdprt {
 
 class ElasticArtifacts {
 public:
-  /// Searches `folder` (if empty: the working folder) for artifacts for `least` to `most` ranks
-  /// that can resume saves of the artifact `path`. For the number of ranks of `path`, `path` itself
-  /// is used. Throws Error if `path` is not for `least` to `most` ranks, or if the search finds
-  /// equally good artifacts for one number of ranks.
+  /// Searches `folder`, or the working folder if `folder` is empty, for artifacts for `least` to
+  /// `most` ranks that can resume saves of the artifact `path`. For the number of ranks of `path`,
+  /// `path` itself is used. Throws Error if this number is not in [least, most], or if two
+  /// artifacts for the same number of ranks are equally preferred.
   ElasticArtifacts(const std::string &path, std::string folder, uint64_t least, uint64_t most);
 
-  /// Returns the artifact with the most ranks among those with at most `ranks` ranks. Throws Error
-  /// if there is none.
+  /// Returns the artifact with the most ranks, but at most `ranks`. Throws Error if none exists.
   const std::pair<const uint64_t, std::string> &forAtMost(uint64_t ranks) const;
-  /// Returns the artifact for this number of ranks. Throws Error if there is none.
+  /// Returns the artifact for exactly `ranks` ranks. Throws Error if none exists.
   const std::string &forRanks(uint64_t ranks) const;
   /// Returns text such as "4 ranks: gpt.fsdp, 3 ranks: gpt.shard3.fsdp".
   std::string text() const;
-  /// Returns one message for each unusable file whose name begins with that of the given artifact.
+  /// Returns one message per ignored file that is named after the given artifact.
   const std::vector<std::string> &leftOut() const { return reasons; }
-  /// Throws Error if there is no artifact for another number of ranks.
+  /// Throws Error if no artifact for another number of ranks was found.
   void expectSeveral() const;
 
 private:
@@ -44,7 +44,7 @@ private:
 
   std::string folder;
   uint64_t least, most;
-  std::map<uint64_t, std::string> artifacts; ///< paths by number of ranks
+  std::map<uint64_t, std::string> artifacts; ///< paths of artifacts by number of ranks
   std::vector<std::string> reasons;
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Owning handles for objects of the C interface, and call(), which throws its errors.
+// Defines owning handles for objects of the C interface, and call(), which throws its errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ struct CloseHandle {
 using ArtifactHandle = std::unique_ptr<fsdprt_artifact, CloseHandle>;
 using SessionHandle = std::unique_ptr<fsdprt_session, CloseHandle>;
 
-/// Calls function(arguments..., &error). Throws Error with the reported error.
+/// Calls function(arguments..., &error), a function of the C interface. On failure, throws Error.
 template <typename Function, typename... Arguments>
 void call(Function function, Arguments... arguments) {
   fsdprt_error error;

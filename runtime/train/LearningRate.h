@@ -7,7 +7,7 @@
 //     warm-up            decay                         after the decay
 //     lr * s / warmup    half a cosine to the minimum  minimum
 //
-// The step s counts from 1. Without decay steps, the rate is constant after the warm-up.
+// The first step s is 1. If `decaySteps` is 0, the rate is constant after the warm-up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace fsdprt {
 struct LearningRate {
   double lr = 0, minimum = 0;
   uint64_t warmupSteps = 0;
-  uint64_t decaySteps = 0; ///< step at which the rate reaches `minimum`; 0 if it does not decay
+  uint64_t decaySteps = 0; ///< step with the rate `minimum`; 0 without decay
 
   double at(uint64_t step) const {
     if (step < warmupSteps)

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// JSON numbers have the fewest digits that reproduce their value. Non-finite numbers become null.
+// Numbers in JSON have the fewest digits that yield the same value when they are read. Non-finite
+// numbers are written as null.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns the size in bytes of the complete lines of `text` up to step `last`. Throws Error unless
-/// each of them begins with {"step": and a number.
+/// Returns the total size in bytes of the complete lines of `text` up to the line of step `last`.
+/// Throws Error unless each of these lines begins with {"step": and a number.
 static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
   static constexpr std::string_view begin = "{\"step\":";
   uint64_t kept = 0;

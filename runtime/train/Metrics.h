@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Writes the metrics of each step to a line of JSON (--metrics) and to an event (--tensorboard). In
-// an event, a metric has a tag such as "train/loss". In JSON, its key is "loss", the tag without
-// the group.
+// an event, a metric has a tag such as "train/loss". In JSON, the key of this metric is "loss", the
+// tag without its group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@ namespace fsdprt {
 
 class Metrics {
 public:
-  /// Opens the JSON file `lines` and the event folder `events`; an empty path means no output. If
-  /// `stepsBefore` is positive, an existing JSON file keeps its lines up to that step.
+  /// Opens the JSON file `lines` and the folder `events` of event files. An empty path means no
+  /// output. If `stepsBefore` is not 0, keeps lines of an existing JSON file up to this step.
   void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }
   void commit();
 
-  /// begin(), calls of add() and end() write the metrics of one step. They allocate no memory.
+  /// begin(), calls of add() and end() write the metrics of one step without allocating memory.
   void begin(uint64_t step);
   void add(const char *tag, uint64_t value);
   void add(const char *tag, float value);

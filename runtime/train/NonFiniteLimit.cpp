@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements NonFiniteLimit.h.
-//
-//===----------------------------------------------------------------------===//
 
 #include "train/NonFiniteLimit.h"
 #include "core/NumberText.h"

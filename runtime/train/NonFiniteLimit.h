@@ -17,12 +17,13 @@ namespace fsdprt {
 
 class NonFiniteLimit {
 public:
-  /// Sets the number of consecutive non-finite steps just before the save that the run resumes
-  /// from.
+  /// Sets the count to `before`, the number of consecutive non-finite steps just before the save
+  /// from which the run resumes.
   void resume(uint64_t before) { inARow = before; }
   uint64_t count() const { return inARow; }
-  /// Counts step `number`, whose step block is `block`, and reports the step if it is not finite.
-  /// Returns false if the limit is exceeded, so that the run must end. Allocates no memory.
+  /// Updates the count after step `number`, whose step block is `block`, and reports a non-finite
+  /// step. Returns false if the count exceeds the limit, so that the run must end. Allocates no
+  /// memory.
   bool allows(const TrainingRun &run, uint64_t number, const float *block);
   bool isExceeded() const { return *why != 0; }
   const char *reason() const { return why; }

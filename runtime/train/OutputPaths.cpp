@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two paths name the same file if their devices and inodes are equal. If neither file exists, the
-// paths name the same file if they are equal as canonical paths. --export may name the .safetensors
-// file of --init, because that file is read before it is replaced.
+// Two paths name the same file if the devices and the inodes of the files are equal. If no file
+// exists at the paths, they name the same file if the canonical paths are equal. --export may name
+// the .safetensors file of --init, because that file is read before it is replaced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ static bool isSameFile(const std::string &a, const std::string &b) {
   std::error_code error;
   if (fs::exists(a, error) != fs::exists(b, error))
     return false;
-  // Only regular files count: devices such as /dev/null may be used more than once.
+  // Compare only regular files, because a device such as /dev/null may be used more than once.
   if (fs::exists(a, error))
     return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
   return fs::weakly_canonical(fs::absolute(a), error) ==

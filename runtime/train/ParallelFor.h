@@ -15,8 +15,8 @@
 
 namespace fsdprt {
 
-/// Calls each(i) for each i below `count`, on at most one thread per processor. Then rethrows the
-/// exception of the least i for which each(i) threw. `count` is not 0.
+/// Calls each(i) for each i below `count`, on at most one thread per processor. If calls threw
+/// exceptions, rethrows the exception of the least such i. `count` must not be 0.
 template <typename Each>
 void onThreads(size_t count, Each each) {
   std::atomic<size_t> next{0};

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Hashes the file while it is written, in chunks.
+// Hashes each chunk of a rank's file when the chunk is written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,7 +105,7 @@ RankSave::RankSave(const SaveIndex &layout, uint32_t rank, uint64_t step,
   }
 }
 
-/// Writes a state in chunks, because the state may be in a file instead of in memory.
+/// Copies a state to a file in chunks, because the state may be in a file of offloaded states.
 static void writeState(const fsdprt_session *session, uint32_t rank, uint64_t state,
                        uint64_t elements, uint64_t each, HashedFile &file) {
   std::vector<std::byte> piece(std::min(elements * each, uint64_t(chunkBytes)));

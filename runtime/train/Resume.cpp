@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Before memory is allocated, the save is found and its files are checked. Seed, rates and
-//     validation fraction come from the save unless the user set these options.
+//  1. Before memory is allocated, the save is found and its files are checked. Seed, learning rates
+//     and validation fraction are those of the save, except for options that the user has set.
 //  2. The data must be equal to the data of the save (TrainingData.h).
-//  3. The program 'init' runs, and then states and step blocks are loaded. The next step is the one
-//     after the step of the save. A save of another artifact is reported in one line.
+//  3. The program 'init' runs, and then states and step blocks are loaded. The next step is the
+//     step of the save plus 1. If the save is of another artifact, a note reports the differences.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +78,8 @@ void Trainer::announceSave(uint64_t step, uint64_t bytes, double seconds, const 
                 saveName(step).c_str(), shortBytes(bytes, text), seconds, how);
 }
 
-/// Saves before the next step, or starts a save that steps do not wait for. The latter first waits
-/// for the save in flight, because there is one copy of the states.
+/// Writes a save before the next step, or starts a save for which steps do not wait. First waits
+/// for the save in flight, because the session has space for only one copy of the states.
 void Trainer::save(bool isLast) {
   double start = monotonicSeconds();
   pollSave(/*waits=*/true);
@@ -98,7 +98,7 @@ void Trainer::save(bool isLast) {
   stalls.add(monotonicSeconds() - start, !waits);
 }
 
-/// Continues the save in flight, if there is one, or waits for its end.
+/// If a save is in flight, continues the save. If `waits` is true, waits until it is complete.
 void Trainer::pollSave(bool waits) {
   if (!saver.isBusy())
     return;

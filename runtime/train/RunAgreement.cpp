@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Builds the text that ranks compare; see RunAgreement.h.
-//
-//===----------------------------------------------------------------------===//
 
 #include "train/RunAgreement.h"
 #include "core/Agreement.h"

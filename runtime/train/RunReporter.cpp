@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Formats lines and warnings.
-//
-//===----------------------------------------------------------------------===//
 
 #include "train/RunReporter.h"
 #include <algorithm>

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A run reports lines, steps and warnings to a RunReporter; derived classes print them. Reporting a
-// line allocates no memory.
+// A run reports lines, steps and warnings to a RunReporter. Derived classes print them. line()
+// allocates no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,11 +33,11 @@ public:
   void warning(const char *text, ...) __attribute__((format(printf, 2, 3)));
   virtual void step(const StepReport &report) = 0;
   virtual void endSteps() {}
-  /// Returns true if the reader of the output is gone, so that the run must end.
+  /// Returns true if nobody reads the output any more, so that the run must end.
   virtual bool isUnread() const { return false; }
 
 protected:
-  /// Prints a line, which ends in a newline.
+  /// Prints the text of a line, which ends with a newline.
   virtual void write(const char *text, size_t size) = 0;
   virtual void writeWarning(const char *text) = 0;
 };

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements RunReports.h.
-//
-//===----------------------------------------------------------------------===//
 
 #include "train/RunReports.h"
 #include "core/MemoryLimits.h"

@@ -21,10 +21,10 @@ namespace fsdprt {
 
 /// Reports ranks, parameters and memory. `random` is text such as ", on random data", or empty.
 void announceSession(const TrainingRun &run, const std::string &random);
-/// Reports the sources of the parameters' initial values, unless all are random.
+/// Reports the sources of the initial values of parameters, unless all initial values are random.
 void announceWeights(const TrainingRun &run, const WeightSources &sources);
 
-/// Measures how many bytes of memory outside the arenas are allocated after the first step.
+/// Measures by how many bytes the memory outside of the arenas grows after the first step.
 class MemoryGrowth {
 public:
   void begin(const TrainingRun &run);
@@ -32,18 +32,18 @@ public:
 
 private:
   uint64_t onHost = 0; ///< private bytes of this process, including arenas
-  uint64_t onGpus = 0; ///< bytes in use on GPUs apart from arenas
+  uint64_t onGpus = 0; ///< bytes in use on GPUs outside of arenas
 };
 
 struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {};      ///< bytes by type of collective, as in fsdprt_session_info
-  std::optional<double> saveStall; ///< seconds for which saves delayed the step; empty without one
+  std::optional<double> saveStall; ///< delay by saves in seconds, if any
 };
 
 /// Writes the metrics of step `number` from its step block. `validation` is the validation loss, or
-/// null if there was no validation.
+/// null if no validation followed the step.
 void writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number, const float *block,
                   const StepCost &cost, const double *validation);
 
@@ -54,17 +54,18 @@ class SaveStalls {
 public:
   /// Adds a save that delayed the next step by `seconds`.
   void add(double seconds, bool isAsync);
-  /// Adds to the delay by the last save.
+  /// Adds `seconds` to the delay that the last save has caused.
   void extend(double seconds);
-  /// Returns the delay since the last call, or nothing if no save caused one.
+  /// Returns the delay in seconds by saves since the last call of take(), or nothing if no save was
+  /// added.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
-  /// Reports the saves that steps did not wait for. `stepSeconds` is the time of all steps.
+  /// Reports the saves for which steps did not wait. `stepSeconds` is the total time of all steps.
   void report(const TrainingRun &run, double stepSeconds) const;
 
 private:
-  uint64_t saves = 0; ///< saves that steps did not wait for; the next members describe them
+  uint64_t saves = 0; ///< number of saves for which steps did not wait
   double sum = 0, last = 0, most = 0;
-  bool isAsync = false; ///< of the last save
+  bool isAsync = false; ///< argument of the last add()
   std::optional<double> untaken;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If a save of the step exists that 'latest' does not name, an earlier process died after it
-// renamed the save's folder and before it replaced 'latest'. The new save replaces that save.
+// If a save of the same step exists that 'latest' does not name, an earlier process died after it
+// renamed the folder of that save and before it replaced 'latest'. The new save replaces that save.
 //
 // An old save is renamed to a temporary name before its files are removed, so that no folder with
 // the name of a save is incomplete.
@@ -49,8 +49,8 @@ static bool isTemporaryName(const std::string &name) {
          isSaveName(name.substr(1, name.size() - 5));
 }
 
-/// Returns the names of the folders in `folder` for which `is` returns true, sorted by length and
-/// then by text, so that saves are in the order of their steps.
+/// Returns the names of the folders in `folder` for which `is` returns true. The names are sorted
+/// by length and then by text, so that saves are in the order of their steps.
 static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const std::string &)) {
   std::vector<std::string> names;
   std::error_code error;
@@ -68,7 +68,7 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
 /// Throws Error about `text`, the invalid content of 'latest'.
 [[noreturn]] static void failLatest(const std::string &path, std::string text) {
   for (char &c : text)
-    // A byte above 0x7f is a negative char and is therefore replaced, too.
+    // A byte above 0x7f is also replaced, because it is a negative value of type char.
     c = c < 0x20 || c == 0x7f ? '?' : c;
   std::vector<std::string> saves = namesIn(path, isSaveName);
   std::string advice = "the folder has no save";
@@ -80,7 +80,7 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
            advice.c_str());
 }
 
-/// Reads 'latest'. Throws Error if its content is invalid.
+/// Reads the file 'latest'. Throws Error if the content of the file is invalid.
 static FoundSave readLatest(const std::string &path) {
   std::string file = path + "/latest";
   std::ifstream stream(file);
@@ -181,7 +181,7 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed, bo
   made = mkdir(path.c_str(), 0777) == 0;
   if (!made && errno != EEXIST)
     badInput("%s: cannot create the folder for saves: %s", path.c_str(), strerror(errno));
-  // Flushing the parent folder makes the name of the new folder survive a power failure.
+  // Flush the parent folder, so that the name of the new folder survives a power failure.
   if (made)
     flushFolder(fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".");
   lock = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -209,7 +209,7 @@ SaveFolder::~SaveFolder() {
   if (lock >= 0)
     ::close(lock);
   if (made)
-    // If the folder has saves, rmdir() fails, which is intended.
+    // Remove the folder if it is empty. If it has saves, rmdir() fails, which is intended.
     rmdir(path.c_str());
 }
 
@@ -234,7 +234,7 @@ void SaveFolder::removeSave(const std::string &name) {
   std::string gone = path + "/." + name + ".tmp";
   fs::remove_all(gone, error);
   rename(path + "/" + name, gone);
-  // The next run removes files that this call cannot remove.
+  // Ignore errors, because the next run removes the files that remain.
   fs::remove_all(gone, error);
 }
 

@@ -10,8 +10,8 @@
 //     DIR/.step-00000020.tmp/...                  a save that is being written or removed
 //
 // A save is written in this order: write and flush the files in the temporary folder, flush and
-// rename that folder, flush DIR, and replace 'latest' by renaming a new file. If the process dies
-// at any point, 'latest' still names a complete save. Only one process at a time saves to DIR.
+// rename that folder, flush DIR, and replace 'latest' by renaming a new file. Whenever the process
+// dies, 'latest' names a complete save. Only one process at a time can save to DIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,23 +27,22 @@ namespace fsdprt {
 /// Returns a name such as "step-00000010".
 std::string saveName(uint64_t step);
 
-/// The folder of a save, and the SHA-256 that its index must have. An empty hash permits any index.
+/// The folder of a save, and the SHA-256 that its index must have, or "" if any index is permitted.
 struct FoundSave {
   std::string folder, indexHash;
 };
-/// Finds a save. `path` is a save or a folder of saves. In a folder of saves, returns the save that
-/// 'latest' names or, without 'latest', the save of the highest step. Throws Error if there is no
-/// save.
+/// Finds a save. `path` is a save or a folder of saves. In a folder, returns the save that 'latest'
+/// names or, without 'latest', the save of the highest step. Throws Error if no save exists.
 FoundSave findSave(const std::string &path);
-/// The saves that a run may resume from, in the order of preference.
+/// The saves from which a run may resume, in the order of preference.
 struct SaveChoice {
   std::vector<FoundSave> saves;
   bool isFolder = false; ///< false if the given path is a single save
-  std::string problem;   ///< why 'latest' is invalid; empty if it is valid or absent
+  std::string problem;   ///< reason why 'latest' is invalid, or empty
 };
 
 /// Returns the save `path`, or all saves in the folder `path`: first the save that 'latest' names,
-/// then the others, newest first. Throws Error if there is none.
+/// and then the other saves, newest first. Throws Error if no save exists.
 SaveChoice findSaves(const std::string &path);
 /// Returns true if `folder` has a save, damaged or not.
 bool hasSaves(const std::string &folder);
@@ -60,15 +59,14 @@ public:
   SaveFolder &operator=(const SaveFolder &) = delete;
 
   /// Creates the folder if needed, locks it against other processes, and removes temporary folders
-  /// of processes that died. `resumed` is the save from which the run resumes, or empty. Throws
-  /// Error if the folder has saves and `resumed` is not its last save or, with `fellBack`, its last
-  /// undamaged save.
+  /// of processes that died. `resumed` is the save from which the run resumes, or empty. If the
+  /// folder has saves, `resumed` must be the last of them or, if `fellBack` is true, the last
+  /// undamaged one. Otherwise throws Error.
   void open(const std::string &path, const std::string &resumed, bool fellBack = false);
   bool isOpen() const { return lock >= 0; }
   /// Creates the temporary folder of a save and returns its path.
   std::string begin(uint64_t step);
-  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if `keep` is
-  /// 0.
+  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if it is 0.
   void commit(uint64_t step, const std::string &indexHash, uint64_t keep);
   /// Removes the temporary folder of a save. Ignores errors.
   void abandon() noexcept;

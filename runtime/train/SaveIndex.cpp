@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// readIndex() checks first the format and version, then the hash, and then the content. A save of a
-// later version is thus not reported as damaged.
+// readIndex() first checks the format and the version, then the hash, and then the content, so that
+// a save of a later version is not reported as damaged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ static const char *roleName(fsdprt_state_role role) {
   return names[role];
 }
 
-/// Calls each(info, i) with the result of `get` for i = 0, 1, ..., until `get` fails.
+/// Calls each(info, i) for i = 0, 1, ... until `get`, which describes object i in `info`, fails.
 template <typename Info, typename Get, typename Each>
 static void forEach(const fsdprt_artifact *artifact, Get get, Each each) {
   Info info = {};
@@ -92,14 +92,14 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   forEach<fsdprt_state_info>(
       artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
         std::string name = index.units[state.unit].name + "/" + roleName(state.role);
-        // Several units may have the same name. The index of the state then makes `name` unique.
+        // Several units may have the same name. Append the index of the state to distinguish them.
         if (!names.insert(name).second)
           name += "#" + std::to_string(i);
         index.states.push_back(
             {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
         std::vector<uint64_t> &files = index.states.back().files;
         files.resize(state.pieces);
-        // The loop visits ranks in descending order, so that the lowest rank with a piece is kept.
+        // Visit ranks in descending order, so that files[piece] is the lowest rank with the piece.
         for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;)
           if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
             files[piece] = rank;
@@ -195,7 +195,7 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                {"units", unitsJson(index)},
                {"states", statesJson(index)},
                {"files", files}};
-  // Each member has its own line, so that people can read the file and compare files by lines.
+  // Write each member on its own line, so that the file is readable and can be compared by lines.
   std::string text = "{\n";
   for (const auto &[key, value] : root.items())
     text += "  " + json(key).dump() + ": " +
@@ -224,7 +224,7 @@ using Kind = JsonValue::Kind;
   badInput("line %u, column %u: %s", value.line, value.column, why.c_str());
 }
 
-/// Returns a member of an object. Throws Error if there is none.
+/// Returns the member `key` of the object `from`. Throws Error if it does not exist.
 const JsonValue &member(const JsonValue &from, const char *key) {
   if (!from.is(Kind::object))
     refuse(from, std::string("expected an object with '") + key + "', found " + from.describe());
@@ -329,8 +329,8 @@ static void readLayout(const JsonValue &root, SaveIndex &index) {
     index.files.push_back({text(file, "name"), text(file, "sha256"), number(file, "bytes")});
 }
 
-/// Returns the hash that is stored at the end of `text`. Throws Error unless it is the hash of
-/// `text` with zeros in place of the stored hash.
+/// Returns the hash that is stored at the end of `text`. Throws Error unless the stored hash is the
+/// hash of `text` with zeros in place of the stored hash.
 static std::string checkHash(const std::string &text) {
   std::string behind = behindHash;
   size_t least = sizeof hashKey - 1 + digits + behind.size();

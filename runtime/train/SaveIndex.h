@@ -28,23 +28,23 @@
 
 namespace fsdprt {
 
-/// The state of a run apart from the states and step blocks of its ranks.
+/// The data of a run that a save contains besides the states and step blocks of the ranks.
 struct RunState {
   uint64_t step = 0; ///< number of completed steps
   uint64_t seed = 0;
-  uint64_t nonfiniteSteps = 0; ///< number of consecutive non-finite steps up to `step`
+  uint64_t nonfiniteSteps = 0; ///< number of non-finite steps just before the save
   LearningRate rate;
 
-  // The next members describe the source of the samples. The samples of a step depend only on the
-  // source, the seed and the step.
-  std::string source = "random"; ///< "random", "text", "tokens" or "inputs"
+  // The next members describe the source of the samples. The samples of a step depend only on this
+  // source, the seed and the number of the step.
+  std::string source = "random"; ///< type of source: "random", "text", "tokens" or "inputs"
   std::string dataType;          ///< type of the tokens, such as "uint8"; empty without tokens
   std::string dataHash;
   uint64_t tokens = 0, trainTokens = 0;
   bool overfit = false;
   double extraIds = 0, validationFraction = 0;
 
-  /// A file with samples of one input. `hash` is its SHA-256.
+  /// A file with samples of one input. `hash` is the SHA-256 of the file.
   struct Input {
     std::string name, hash;
     uint64_t rows = 0, trainRows = 0;
@@ -55,9 +55,9 @@ struct RunState {
   /// Number of samples of an input in one step, over all ranks and micro-batches.
   struct StepInput {
     std::string name;
-    uint64_t samples = 0, elements = 0; ///< `elements`: number of elements of one sample
+    uint64_t samples = 0, elements = 0; ///< `elements`: elements per sample
   };
-  std::vector<StepInput> stepInputs; ///< empty if the save does not list them
+  std::vector<StepInput> stepInputs; ///< empty if the save has no such list
 };
 
 struct SaveIndex {
@@ -77,10 +77,10 @@ struct SaveIndex {
     uint64_t shards = 0, shardSize = 0;
     std::vector<Param> params;
   };
-  /// A state. Piece p of its flat buffer is the tensor named `tensor` in the file of rank files[p].
+  /// A state. Piece p of its flat buffer is the tensor `tensor` in the file of rank files[p].
   struct State {
     std::string tensor, role, dtype;
-    uint64_t unit = 0, elements = 0; ///< `elements`: number of elements of one piece
+    uint64_t unit = 0, elements = 0; ///< `elements`: elements per piece
     std::vector<uint64_t> files;
   };
   struct File {
@@ -103,12 +103,11 @@ struct SaveIndex {
   bool hasLayoutOf(const SaveIndex &other) const;
 };
 
-/// Returns the type that has this name in an index and in safetensors files, or nullopt if no type
-/// has it.
+/// Returns the type that is called `name` in index.json and in safetensors files, or nullopt.
 std::optional<DType> dtypeNamed(const std::string &name);
 
-/// Returns an index with the mesh, units and states of an artifact, and the names of the files to
-/// which ranks write the pieces of states.
+/// Returns an index with the mesh, units and states of an artifact, and with the names of the files
+/// of the ranks.
 SaveIndex describeLayout(const fsdprt_artifact *artifact);
 std::string rankFileName(uint64_t rank);
 

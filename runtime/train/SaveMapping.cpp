@@ -4,16 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. If units, states and mesh are equal, each state is one range.
-//  2. Otherwise the index of the save is checked: parameters have distinct names and lie in the
-//     flat buffers of their units; no two states have the same unit and role; files of states are
-//     listed.
-//  3. Both models must have parameters of equal names and shapes. Parameters of floating-point type
-//     may differ in type.
-//  4. A range is added for each state of each parameter. The parameter or its master is loaded from
-//     the first of these that the save has: a state of the same role and dtype, the master, the
-//     parameter. A moment is loaded from the state of the same role. The save and the artifact must
-//     have the same optimizer states.
+//  1. If units, states and mesh of the save and the artifact are equal, each state is one range.
+//  2. Otherwise the index of the save is checked. Parameters must have distinct names and lie in
+//     the flat buffers of their units. No two states may have the same unit and role. The files
+//     with the states must be listed.
+//  3. The parameters of both models must have equal names and shapes. Their float types may differ.
+//  4. A range is added for each state of each parameter. A state of role parameter or master is
+//     loaded from the first of these states that the save has: a state of the same role and dtype,
+//     the master, the parameter. A moment is loaded from the state of the same role. The save and
+//     the artifact must have the same optimizer states.
 //
 // If the save does not fit, one Error reports all differences. A difference between states that
 // several parameters share is reported once.
@@ -39,7 +38,7 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
   return text.empty() ? "a scalar" : text;
 }
 
-/// Returns the number of elements of a shape, or nullopt if the number does not fit 64 bits.
+/// Returns the number of elements of a shape, or nullopt if the number does not fit in 64 bits.
 static std::optional<uint64_t> elementsOf(const std::vector<uint64_t> &shape) {
   uint64_t elements = 1;
   for (uint64_t size : shape)
@@ -79,7 +78,7 @@ struct Layout {
 };
 } // namespace
 
-/// Returns the product of two sizes in the index. Throws Error if the product does not fit 64 bits.
+/// Returns the product of two sizes in an index. Throws Error if it does not fit in 64 bits.
 static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   uint64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result))
@@ -88,7 +87,7 @@ static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   return result;
 }
 
-/// Returns the layout in an index. Throws Error if the index contradicts itself.
+/// Lists the parameters and states of an index. Throws Error if the index contradicts itself.
 static Layout listLayout(const SaveIndex &index, const std::string &file) {
   Layout layout;
   // Number of elements of the smallest flat buffer of each unit.
@@ -143,11 +142,11 @@ private:
   std::string save, artifact;
   Layout there, here;
   std::vector<std::string> differing, missing, extra; ///< problems of parameters
-  /// Names of parameters by the problem that one of their states has.
+  /// Maps each problem of states to the names of the parameters with this problem.
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 
-/// Does step 3 above.
+/// Compares the parameters of both models (step 3 at the top of this file).
 void SaveMapping::Matching::compareParams() {
   for (const auto &[name, place] : here.params) {
     auto found = there.params.find(name);
@@ -188,8 +187,7 @@ std::optional<uint64_t> SaveMapping::Matching::sourceOf(uint64_t unit,
   return master ? master : find("parameter");
 }
 
-/// Adds a problem if `state` of the parameter `name`, which is in unit `unit` of the save, cannot
-/// be loaded.
+/// Adds a problem if `state` of parameter `name`, in unit `unit` of the save, cannot be loaded.
 void SaveMapping::Matching::compareState(const std::string &name, uint64_t unit,
                                          const SaveIndex::State &state) {
   std::optional<uint64_t> from = sourceOf(unit, state);
@@ -201,7 +199,7 @@ void SaveMapping::Matching::compareState(const std::string &name, uint64_t unit,
         .push_back(name);
 }
 
-/// Adds a problem for each state of a parameter that cannot be loaded, or that only the save has.
+/// Adds a problem for each state that cannot be loaded and for each state that only the save has.
 void SaveMapping::Matching::compareStates() {
   for (const auto &[name, place] : here.params) {
     uint64_t unit = there.params.at(name).unit;
@@ -215,8 +213,8 @@ void SaveMapping::Matching::compareStates() {
   }
 }
 
-/// Notes the dtypes if they differ. A parameter that has a master is ignored, because each step
-/// rounds the parameter from the master.
+/// Records the change if the dtypes of `from` and `state` differ. Ignores a state of role parameter
+/// with a master, because each step computes the parameter from the master.
 void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
                                        const SaveIndex::State &state) {
   bool derived = state.role == "parameter" && here.states.count(Key(state.unit, "master"));
@@ -224,7 +222,7 @@ void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
     to.changes.insert({from.dtype, state.dtype, state.role});
 }
 
-/// Does step 4 above for one state.
+/// Adds the ranges of state `number` (step 4 at the top of this file).
 void SaveMapping::Matching::addRanges(uint64_t number) {
   const SaveIndex::State &state = wanted.states[number];
   for (const SaveIndex::Param &param : wanted.units[state.unit].params) {

@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The candidates are the save that 'latest' names, and then the other saves of the folder,
-//     newest first.
-//  2. The index of a candidate is checked against its own hash and, if 'latest' names the
-//     candidate, against the hash in 'latest'. The states in the index are mapped to those of this
-//     run (SaveMapping.h). The files are opened, and their sizes and hashes are checked.
+//  1. The candidates are the save that 'latest' names, and then the folder's other saves, newest
+//     first.
+//  2. The hash of a candidate's index must equal the hash in the index and, if 'latest' names the
+//     candidate, the hash in 'latest'. The states in the index are mapped to those of this run
+//     (SaveMapping.h). The files are opened, and their sizes and hashes are checked.
 //  3. The first undamaged candidate is used. If it is of another model or optimizer, open() fails.
-//  4. Each rank reads its part of the states through the descriptors of the checked files. If a
-//     file has changed by the end of all reads, load() fails.
+//  4. Each rank reads its pieces of the states through the descriptors of the checked files. If a
+//     file has changed since it was opened, load() fails.
 //
 // A save of the same artifact is loaded bit for bit, with step blocks and padding. The values of a
 // save of another artifact are converted to the dtypes of this run. All ranks then load the step
-// block of rank 0, apart from the results of checked lookups and a fixed loss scale.
+// block of rank 0, without the results of checked lookups and without a fixed loss scale.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ static constexpr size_t chunkBytes = 1 << 20;
 
 //===- A file -------------------------------------------------------------===//
 
-/// Returns the tensor `name` of a rank's file. Throws Error unless it exists and has the given type
-/// and number of elements.
+/// Returns the tensor `name` of a rank's file. Throws Error unless the tensor exists and has the
+/// given type and number of elements.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
                               const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);
@@ -47,7 +47,7 @@ static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &na
   return found->second;
 }
 
-/// A rank's file. The first thread that needs it opens and checks it.
+/// A rank's file. The first thread that calls checked() opens and checks the file.
 class SavedRun::File {
 public:
   File(std::string path, const SaveIndex &index, uint64_t rank)
@@ -93,7 +93,7 @@ SavedRun::~SavedRun() = default;
 
 //===- Finding an undamaged save ------------------------------------------===//
 
-/// Throws `error` with the names of the other saves in the folder appended.
+/// Throws `error`, and appends the names of the other saves in the folder to its message.
 void SavedRun::refuse(const Error &error) const {
   std::string others;
   for (const std::string &other : savesBeside(folder))
@@ -139,8 +139,7 @@ std::set<uint64_t> SavedRun::filesOf(const fsdprt_artifact *artifact, uint32_t r
   return numbers;
 }
 
-/// Checks all files. For a large save, a process that has only `rank` checks only the files that
-/// the rank reads.
+/// Checks all files. If the save is large and `rank` is set, checks only files that `rank` reads.
 void SavedRun::checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_t> rank) {
   files.clear();
   uint64_t bytes = 0;
@@ -159,8 +158,8 @@ void SavedRun::checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_
     onThreads(numbers.size(), [&](size_t i) { files[numbers[i]]->checked(); });
 }
 
-/// Returns true if a candidate is undamaged. Otherwise sets `problem`. Throws Error if the
-/// candidate is of another model or optimizer.
+/// Returns true if the candidate `found` is undamaged. Otherwise sets `problem` and returns false.
+/// Throws Error if the candidate is of another model or optimizer.
 bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile,
                       const fsdprt_artifact *artifact, std::optional<uint32_t> rank,
                       Error &problem) {
@@ -206,7 +205,7 @@ void SavedRun::open(const std::string &path, const std::string &artifactFile,
 //===- Loading ------------------------------------------------------------===//
 
 /// Converts `count` floating-point values. Stops at the first finite value that becomes infinite
-/// and returns its index, or else returns `count`.
+/// and returns the index of that value. If no value becomes infinite, returns `count`.
 static uint64_t convert(DType from, const std::byte *data, DType to, std::byte *into,
                         uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
@@ -222,7 +221,7 @@ struct SavedRun::Loading {
   const SavedRun &save;
   fsdprt_session *session;
   uint32_t into;  ///< rank, or FSDPRT_REFERENCE
-  uint64_t state; ///< index in the artifact
+  uint64_t state; ///< index of the state in the artifact
   std::vector<std::byte> part, converted;
 
   void run() {
@@ -236,8 +235,8 @@ struct SavedRun::Loading {
   }
 
 private:
-  /// Loads elements [begin, end) of the state's flat buffer. A chunk does not cross the end of a
-  /// piece of the save. `held` is the first element of the flat buffer that the rank holds.
+  /// Loads elements [begin, end) of the state's flat buffer. Each chunk lies in one piece of the
+  /// save. `held` is the index in the flat buffer of the first element of the rank's piece.
   void loadRange(const StateRange &range, uint64_t begin, uint64_t end, uint64_t held) {
     const SaveIndex::State &from = save.index.states[range.from];
     uint64_t size = safetensorsSize(from.dtype);
@@ -253,8 +252,8 @@ private:
     }
   }
 
-  /// Converts the first `count` elements of `part` from `dtype`, and writes them from element `at`
-  /// of the rank's piece on. `flat` is the index of the first of them in the flat buffer.
+  /// Converts the first `count` elements of `part` from `dtype`, and writes them to the rank's
+  /// piece. The first is element `at` of the piece, and element `flat` of the flat buffer.
   void write(const StateRange &range, const std::string &dtype, uint64_t flat, uint64_t at,
              uint64_t count) {
     const SaveIndex::State &to = save.wanted.states[state];
@@ -276,7 +275,7 @@ private:
 };
 
 /// Loads the step block of rank `into`, or of the reference. If the save is of the same artifact,
-/// loads the saved block of `rank`. Otherwise loads slots of the saved block of rank 0.
+/// loads the saved block of `rank`. Otherwise loads only some slots of the saved block of rank 0.
 void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) const {
   float block[FSDPRT_BLOCK_SIZE];
   if (isSameArtifact()) {
@@ -289,7 +288,7 @@ void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) 
          {FSDPRT_BLOCK_LR, FSDPRT_BLOCK_STEP, FSDPRT_BLOCK_CLIP, FSDPRT_BLOCK_TOKENS,
           FSDPRT_BLOCK_FINITE, FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_SKIPPED})
       block[slot] = index.block[slot];
-    // A fixed loss scale is not loaded, because it is part of the program.
+    // Do not load a fixed loss scale, because it is a constant of the program.
     if (wanted.hasDynamicScale && index.block[FSDPRT_BLOCK_LOSS_SCALE] > 0 &&
         index.block[FSDPRT_BLOCK_GROWTH] >= 0)
       for (size_t slot : {FSDPRT_BLOCK_LOSS_SCALE, FSDPRT_BLOCK_GROWTH})
@@ -323,8 +322,8 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
 
 //===- What differs from the saved run ------------------------------------===//
 
-/// Returns text such as "a step has 9 samples of 'tokens', in the saved run 12". The result is
-/// empty if steps have equal inputs, or if one of the runs does not list its inputs.
+/// Returns text such as "a step has 9 samples of 'tokens', in the saved run 12". Returns an empty
+/// text if the inputs of a step are equal in both runs, or if a run does not list its inputs.
 static std::string stepChange(const RunState &saved, const RunState &own) {
   for (const RunState::StepInput &mine : own.stepInputs)
     for (const RunState::StepInput &input : saved.stepInputs) {
@@ -341,7 +340,7 @@ static std::string stepChange(const RunState &saved, const RunState &own) {
   return "";
 }
 
-/// Returns the compiler options that `some` has and `other` lacks, such as "--mesh=shard=4
+/// Returns the compiler options that are in `some` but not in `other`, such as "--mesh=shard=4
 /// --overlap=true".
 static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other) {
   std::string text;
@@ -351,7 +350,7 @@ static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other)
   return text;
 }
 
-/// Returns how the artifact of the save was compiled, as text to append to "another artifact".
+/// Returns the differences in compilation of the save's artifact, to append to "another artifact".
 static std::string compileChange(const SaveIndex &saved, const SaveIndex &wanted) {
   std::string model;
   if (saved.modelSource != wanted.modelSource)

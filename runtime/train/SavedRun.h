@@ -18,11 +18,11 @@
 
 namespace fsdprt {
 
-/// A save that a run resumes from. Each file is opened once. Its hash is checked and its data is
-/// loaded through the same file descriptor.
+/// A save from which a run resumes. Each file is opened once. The hash of a file is checked and its
+/// data is loaded through the same file descriptor.
 class SavedRun {
 public:
-  /// Size in bytes of the largest save of which each process checks all files. If a save is larger,
+  /// If a save has at most this size in bytes, each process checks all files. If a save is larger,
   /// a process with one rank checks only the files that this rank reads.
   static constexpr uint64_t wholeLimit = uint64_t(4) << 30;
 
@@ -30,24 +30,24 @@ public:
   explicit SavedRun(uint64_t limit = wholeLimit);
   ~SavedRun();
   /// Finds a save, reads its index and checks its files. If `path` is a folder whose last save is
-  /// damaged, uses the newest undamaged save, and fallback() returns the damage. Throws Error if
-  /// there is no undamaged save, or if the save is of another model or optimizer. `rank` is set if
-  /// each process has one rank.
+  /// damaged, uses the newest undamaged save, and fallback() describes the damage. Throws Error if
+  /// no save is undamaged, or if the save is of another model or optimizer. `rank` is set if each
+  /// process has one rank.
   void open(const std::string &path, const std::string &artifactFile,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !folder.empty(); }
   const std::string &getFolder() const { return folder; }
   const RunState &state() const { return index.run; }
-  /// Returns the hash of the index. Because the index has the hashes of all files, equal results
-  /// mean equal saves.
+  /// Returns the hash of the index. If the results are equal in two processes, their saves are
+  /// equal, because the index contains the hashes of all files.
   const std::string &sha256() const { return index.sha256; }
-  /// Returns why the run does not resume from the last save. The result is empty if it does.
+  /// Returns the reason why the run does not resume from the last save, or "" if it does.
   const std::string &fallback() const { return whyNotLast; }
-  /// Returns how this run differs from the saved run, as text to print after "note: ". The result
-  /// is empty if the save is of this artifact. `own` describes the inputs of this run.
+  /// Returns the differences of this run from the saved run, as text to print after "note: ". The
+  /// result is empty if the save is of this artifact. `own` describes the inputs of this run.
   std::string remark(const RunState &own) const;
-  /// Loads states and step blocks into the ranks of this process and, with `reference`, into the
-  /// reference program. Throws Error if a file has changed since open().
+  /// Loads states and step blocks into the ranks of this process. If `reference` is true, also
+  /// loads them into the reference program. Throws Error if a file has changed since open().
   void load(fsdprt_session *session, bool reference) const;
 
 private:
@@ -66,10 +66,10 @@ private:
   std::string pathOf(const SaveIndex::File &file) const { return folder + "/" + file.name; }
 
   uint64_t limit;
-  SaveIndex index, wanted; ///< index of the save, and layout of this run's artifact
+  SaveIndex index, wanted; ///< index of the save; layout of the artifact
   SaveMapping mapping;
   std::string folder, whyNotLast;
-  std::vector<std::unique_ptr<File>> files; ///< files of the save, by the rank that wrote them
+  std::vector<std::unique_ptr<File>> files; ///< files of the save, by rank
 };
 
 } // namespace fsdprt

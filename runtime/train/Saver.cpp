@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A save has three parts: begin() creates the temporary folder, each process writes the files of
-// its ranks, and commit() completes the save. After each part the processes exchange their results.
+// its ranks, and commit() completes the save. After each part, processes exchange their results.
 //
-// A blocking save writes with several threads. A save in flight uses one thread per process, so
-// that it takes little from the steps. If a process fails, the others cancel their thread.
+// A save for which steps wait uses several threads. A save that runs during steps uses one thread
+// per process, so that steps are hardly slower. If a process fails, others cancel their threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using ull = unsigned long long;
 struct Saver::Word {
   int32_t status = FSDPRT_OK;
   char text[1024] = {};
-  char sha256[65] = {}; ///< hash of the file of the process's rank
+  char sha256[65] = {}; ///< SHA-256 of the rank's file
   uint64_t bytes = 0;
 };
 
@@ -47,7 +47,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   std::vector<Word> words(rank ? layout.files.size() : 1, mine);
   call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
        static_cast<void *>(words.data()));
-  // The processes whose thread was cancelled have no reason of their own.
+  // Throw the error of a process whose thread was not cancelled, if such an error exists.
   for (bool cancelled : {false, true})
     for (size_t i = 0; i < words.size(); ++i)
       if (words[i].status != FSDPRT_OK && (words[i].status == FSDPRT_ABANDONED) == cancelled)
@@ -56,7 +56,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Calls part(word) and returns `word` with the error of the call, for meet() to send.
+/// Calls part(word) and returns `word`. If part() throws, `word` contains the error.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;
@@ -72,7 +72,7 @@ static Word tried(Part part) {
   return word;
 }
 
-/// Calls part(). If it fails, ends the save and throws Error.
+/// Calls part(). If part() throws Error, removes the temporary folder and throws Error.
 template <typename Part>
 auto Saver::orAbandon(uint64_t step, Part part) {
   try {
@@ -118,7 +118,7 @@ std::string Saver::begin(uint64_t step, fsdprt_session *session) {
   return meet(mine, session)[0].text;
 }
 
-/// Exchanges sizes and hashes of the files, or the error in `mine`, which may have one.
+/// Exchanges sizes and hashes of the files. If `mine` of a process contains an error, throws it.
 void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const {
   if (rank) {
     std::strncpy(mine.sha256, index.files[*rank].sha256.c_str(), sizeof mine.sha256 - 1);
@@ -131,7 +131,7 @@ void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) c
   }
 }
 
-/// Completes a save whose files are written. Returns its size. Only the process of rank 0 calls it.
+/// In the process of rank 0, completes a save whose files are written. Returns its size in bytes.
 uint64_t Saver::commit(const std::string &to, SaveIndex &index) {
   std::string text = writeIndex(index);
   OutputFile file;
@@ -217,8 +217,8 @@ std::optional<FinishedSave> Saver::wait(fsdprt_session *session) {
   return finished;
 }
 
-/// Waits for the current part of the save in flight, and starts the next part. Returns the save
-/// when it is complete.
+/// Waits for the current part of the save in flight. Then starts the next part, or returns the save
+/// if it is complete.
 std::optional<FinishedSave> Saver::advance(fsdprt_session *session) {
   uint64_t step = flight->index.run.step;
   return orAbandon(step, [&]() -> std::optional<FinishedSave> {

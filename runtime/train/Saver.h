@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --save: writes a session to a folder (docs/how-to/save-and-resume.md), either before
-// the next step, or while steps run (docs/how-to/save-and-resume.md, "Save while training goes
-// on"):
+// Implements --save: writes a session to a folder (docs/how-to/save-and-resume.md), before the next
+// step or while steps run (docs/how-to/save-and-resume.md, "Save while training goes on"):
 //
 //   steps     | 10 | start() | 11 | poll() | 12 | poll() | 13 | poll() |
 //   thread           copy [--- write, hash ----]      [- commit -]
 //
-// start() copies the states to the memory that the plan has for them. A thread of each process then
-// writes the files of its ranks. When all have ended, the process of rank 0 completes the save in a
-// thread. All processes learn of both ends, and of errors, in the same call of poll().
+// start() copies the states to arena memory that the program 'snapshot' reserves. A thread of each
+// process then writes the files of its ranks. When these threads have ended, a thread of rank 0's
+// process completes the save. In all processes, the same call of poll() returns the save or throws
+// an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,16 +32,16 @@ namespace fsdprt {
 /// A complete save.
 struct FinishedSave {
   uint64_t step = 0, bytes = 0;
-  double seconds = 0; ///< from its start to its completion
+  double seconds = 0; ///< time from the start to the end of the save
 };
 
-/// Writes saves of one run. Its session must outlive it.
+/// Writes saves of one run. The session of the run must outlive the saver.
 class Saver {
 public:
-  /// Prepares saving to `folder`, which keeps the newest `keep` saves, or all if `keep` is 0.
-  /// Throws Error if this run cannot save there. `resumed` is the save from which the run resumes,
-  /// or empty. `fellBack` is true if newer saves than `resumed` are damaged. `rank` is set if each
-  /// process has one rank. Only the process of rank 0 adds and removes saves.
+  /// Opens `folder` for saves. The newest `keep` saves are kept, or all saves if `keep` is 0.
+  /// Throws Error if this run cannot save to `folder`. `resumed` is the save from which the run
+  /// resumes, or empty. `fellBack` is true if saves that are newer than `resumed` are damaged.
+  /// `rank` is set if each process has one rank. Only the process of rank 0 adds and removes saves.
   void open(const std::string &folder, const std::string &resumed, bool fellBack, uint64_t keep,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !path.empty(); }
@@ -56,24 +56,24 @@ public:
   /// Copies the ranks' states and starts to save them. No save may be in flight. The artifact must
   /// have the program 'snapshot'.
   void start(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
-  /// Returns true if a save has started but has been neither completed nor reported as failed.
+  /// Returns true if a save has started and no call has returned the save or thrown its error.
   bool isBusy() const { return flight.has_value(); }
-  /// Continues the save in flight. Returns it when it is complete.
+  /// Continues the save in flight. Returns the save if it is complete, and otherwise nothing.
   std::optional<FinishedSave> poll(fsdprt_session *session);
-  /// Waits for the save in flight. Returns nothing if there is none.
+  /// Waits for the save in flight and returns it. Returns nothing if no save is in flight.
   std::optional<FinishedSave> wait(fsdprt_session *session);
 
 private:
-  /// A save that a thread writes.
+  /// A save that threads write while steps run.
   struct Flight {
     SaveIndex index;
     std::string folder;
-    std::vector<RankSave> ranks; ///< of this process
+    std::vector<RankSave> ranks; ///< files of the ranks of this process
     double began = 0;
-    bool isCommitting = false; ///< all files are written
-    uint64_t bytes = 0;        ///< size of the complete save, in the process of rank 0
+    bool isCommitting = false; ///< true if all files are written
+    uint64_t bytes = 0;        ///< size of the save, on rank 0
   };
-  /// What a process reports to the others after each part of a save.
+  /// Message that a process sends to all other processes after each part of a save.
   struct Word;
 
   SaveIndex describe(const RunState &run, const fsdprt_session *session) const;
@@ -83,7 +83,8 @@ private:
   void shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const;
   uint64_t commit(const std::string &to, SaveIndex &index);
   std::optional<FinishedSave> advance(fsdprt_session *session);
-  /// Exchanges the results of all processes. Throws the first error among them.
+  /// Returns the words that all processes have passed as `mine`. If words contain errors, throws
+  /// one of them.
   std::vector<Word> meet(const Word &mine, fsdprt_session *session) const;
   template <typename Part>
   auto orAbandon(uint64_t step, Part part);
@@ -96,7 +97,7 @@ private:
   std::string path;
   uint64_t keep = 0;
   std::optional<Flight> flight;
-  BackgroundTask task; ///< declared last: it ends before what it uses
+  BackgroundTask task; ///< destroyed first, because its thread uses other members
 };
 
 } // namespace fsdprt

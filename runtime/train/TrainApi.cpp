@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements fsdprt/train.h. Each function calls its C++ counterpart inside guard(), which turns
-// exceptions into errors of the C interface.
+// Implements fsdprt/train.h. Each function calls its C++ counterpart inside guard(), which reports
+// exceptions as errors of the C interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ static void copyText(char *to, size_t size, const std::string &text) {
 struct fsdprt_launch {
   LaunchOptions options;
   std::string program;
-  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original.
+  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original one.
   int channel = -1;
 };
 

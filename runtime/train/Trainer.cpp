@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Runs the steps that Trainer.h describes.
-//
-//===----------------------------------------------------------------------===//
 
 #include "train/Trainer.h"
 #include "core/FutexEvent.h"
@@ -50,7 +46,7 @@ Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunR
   if (!options.init.empty() && !resumed.isOpen())
     initial.open(options.init);
   if (resumed.isOpen() && !isSaveIn(options.save, resumed.getFolder()))
-    stepSaved.reset(); // the folder of --save does not have the save that the run resumes from
+    stepSaved.reset(); // the run resumes from a save in another folder
   if (!options.save.empty())
     saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep,
                artifact, options.launchedRank);
@@ -146,8 +142,8 @@ void Trainer::initialise() {
 
 //===- Agreement between processes ----------------------------------------===//
 
-/// Exchanges requests to end the run, so that all processes end after the same step. All processes
-/// must call agree() the same number of times.
+/// Exchanges the processes' requests to end the run, so that all end after the same step. All
+/// processes must call agree() the same number of times.
 void Trainer::agree(double cpu) {
   Word mine = {0, reporter.isUnread(), differs, *spoiled != 0, cpu};
   for (const TrainingObserver *observer : observers)
@@ -171,8 +167,8 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Throws Error because an input file has changed. All processes report the change that the lowest
-/// rank has found.
+/// Throws Error because an input file has changed. All processes throw the same error, which is
+/// about the change that the lowest rank has detected.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -202,8 +198,8 @@ void Trainer::writeBlocks(const std::vector<float> &blocks) const {
 }
 
 /// Writes the inputs of a step or validation batch. Returns false in all processes if an input file
-/// of any process has changed since it was opened. This check follows the reading, so that changed
-/// content never affects the states.
+/// of any process has changed since it was opened. Checks for changes after reading and before the
+/// step, so that changed content never affects the states.
 bool Trainer::writeInputs(uint64_t number, bool validating) {
   bool reference = check && run.isRoot && !validating;
   if (!data->readsFiles()) {
@@ -236,8 +232,8 @@ bool Trainer::step(uint64_t number) {
   return true;
 }
 
-/// Returns the mean loss over the validation batches. The result is invalid if isToEnd() is true
-/// afterwards. Leaves the step blocks unchanged.
+/// Returns the mean loss over the validation batches. If isToEnd() is true afterwards, the result
+/// is invalid. Leaves the step blocks unchanged.
 double Trainer::validate() {
   readBlocks(savedBlocks);
   double sum = 0;
@@ -255,7 +251,7 @@ double Trainer::validate() {
   return sum / static_cast<double>(data->validationBatches());
 }
 
-/// Validates if a validation is due after step `number`. Returns true if it set `validationLoss`.
+/// If a validation is due after step `number`, runs it, sets `validationLoss` and returns true.
 bool Trainer::validateAfter(uint64_t number) {
   bool last = number == options.steps;
   if (!data->validationBatches() ||
@@ -352,7 +348,7 @@ void Trainer::train() {
 //===- The whole run ------------------------------------------------------===//
 
 /// Repeats the last step to find the operation that produced a non-finite number, and throws Error.
-/// Restores the step blocks first; a non-finite step has changed nothing else.
+/// First restores the step blocks, because a non-finite step has changed nothing else.
 void Trainer::failNonfinite() {
   writeBlocks(blocksBefore);
   char origin[512] = "";
@@ -371,7 +367,7 @@ int Trainer::execute() {
     return executeSteps();
   } catch (const Error &error) {
     call(fsdprt_session_fail, run.session.get(), error.status);
-    // If ranks are in several processes, their parent process writes the flight record.
+    // If each process has one rank, the process that supervises the ranks writes the flight record.
     if (error.status != FSDPRT_HUNG || options.launchedRank)
       throw;
     std::string path = flightRecordPath(options), reason = error.what();

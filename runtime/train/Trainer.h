@@ -8,7 +8,7 @@
 //
 // A step writes the inputs and the learning rate of every rank of the process, runs the program
 // 'step', and reads the step block of the first of these ranks. The loss in each step block is the
-// mean over all ranks. Between the first and the last step, only saves allocate memory.
+// mean over all ranks. From the second step to the last one, only saves allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ public:
   /// `reporter` and the objects in `observers` must outlive the trainer.
   Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
           std::vector<TrainingObserver *> observers);
-  /// Runs all steps. Returns 0, FSDPRT_FAILED if the check against the unsharded program failed, or
-  /// 128 plus the number of the signal that ended the run early. Throws Error.
+  /// Runs all steps. Returns FSDPRT_FAILED if the check against the unsharded program failed, 128
+  /// plus the number of the signal if a signal ended the run early, or 0. Throws Error.
   int execute();
 
 private:
@@ -74,14 +74,14 @@ private:
   Metrics metrics;
   SavedRun resumed;
   InitialWeights initial;
-  std::vector<OutputLock> locks; ///< claims of the output files
+  std::vector<OutputLock> locks; ///< claims of this process on its output files
   Saver saver;
   RunState state;                        ///< state for the next save
   std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before a validation, before a step
+  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before validation or a step
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< first rank's step block after the last step
   double validationLoss = -1;
 
@@ -92,9 +92,9 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< over all processes: the first signal, ORed flags, and the sum of `cpu`
+  Word agreed; ///< first signal, ORed flags and sum of `cpu` of all processes
   bool differs = false;
-  char spoiled[512] = ""; ///< how an input file of this process has changed; empty if none has
+  char spoiled[512] = ""; ///< description of a change of an input file, or ""
 };
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements TrainingData.h. The batches of all ranks are also inputs of the reference program.
+// Implements TrainingData.h. The reference program gets the batches of all ranks as inputs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ static bool contains(const std::vector<std::string> &words, const std::string &w
 }
 
 /// Describes the values of an input without a file. If the model sets no limit for the ids of an
-/// input, all its ids are 0, because other ids could be out of range.
+/// input, all ids of this input are 0, because other ids could be out of range.
 static const char *describeSynthetic(const fsdprt_input_info &input) {
   if (input.dtype <= FSDPRT_BF16)
     return "random numbers";
@@ -70,7 +70,7 @@ void TrainingData::openFiles() {
             std::make_unique<SampleFile>(source.path, inputs[i], sampleShapeOf(inputs, i).row);
 }
 
-/// Throws Error if other inputs have data and an input would be random that --synthetic omits.
+/// Throws Error if some inputs have data and another input has neither data nor --synthetic.
 void TrainingData::checkFed() const {
   if (!options.hasData())
     return;
@@ -86,7 +86,7 @@ void TrainingData::checkFed() const {
   }
 }
 
-/// Lists the inputs of the program 'step'. Sets `limit` to the least limit of their ids.
+/// Lists the inputs of the program 'step'. Sets `limit` to the least limit of tokens and targets.
 void TrainingData::listInputs(uint64_t &limit) {
   fsdprt_input_info input = {};
   for (uint64_t i = 0; input.struct_size = sizeof input,
@@ -165,7 +165,7 @@ std::string TrainingData::describeRandom(const char *text) const {
   return random.size() == inputs.size() ? text : text + (" for " + join(random));
 }
 
-/// Reports the files of --input, and how samples are drawn from them.
+/// Reports the files of --input, and the way in which samples are drawn from the files.
 void TrainingData::announceRows(const std::string &windows) const {
   char a[32], b[32], c[32];
   std::vector<std::string> drawn;

@@ -8,8 +8,8 @@
 //     any input           --input NAME=FILE
 //     no file at all      random ids and numbers for every input
 //
-// An input without a file has random values. If other inputs have files, --synthetic must name such
-// an input. The run reports at its start and end which inputs are random.
+// An input without a file has random values. If some inputs have files, --synthetic must name each
+// input without a file. The run reports at its start and at its end which inputs are random.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,19 +31,19 @@ public:
 
   const std::vector<fsdprt_input_info> &getInputs() const { return inputs; }
   uint64_t tokensPerStep() const { return stepTokens; }
-  /// Returns the number of batches of a validation; 0 if there is no validation.
+  /// Returns the number of batches of a validation, or 0 if the run does not validate.
   uint64_t validationBatches() const { return batchesToValidate; }
   /// Returns the number of tokens in the token file or, without one, the number of samples.
   uint64_t samples() const;
-  /// Returns `text` if all inputs are random, "" if none is, or else `text` and the random inputs,
-  /// such as "inputs: random for a, b".
+  /// Returns `text` if all inputs are random, and "" if no input is. Otherwise returns `text` with
+  /// a list of the random inputs, such as "inputs: random for a, b".
   std::string describeRandom(const char *text) const;
 
   void announce() const;
-  /// Reports the files of which ranks compare only parts. They do so if no save needs a hash of the
-  /// whole file.
+  /// Reports the files of which ranks compare only parts. Ranks compare whole files if `state`
+  /// contains the hashes that saves need.
   void announceComparison(const RunState &state) const;
-  /// Adds the contents of files that ranks compare to `all`.
+  /// Appends the contents that ranks compare, one per file, to `all`.
   void addContents(const RunState &state, std::vector<Content> &all) const;
 
   /// Sets the members of `state` that describe the data.
@@ -52,9 +52,10 @@ public:
   /// allows it. `saved` and `own` describe the data of the save and of this run.
   void expectDataOf(const RunState &saved, const RunState &own, const std::string &folder) const;
 
-  /// Writes the inputs of step `number` or, if `validating`, of validation batch `number`, both
-  /// counted from 0. Writes to the ranks of this process and, with `reference`, to the reference
-  /// program. Throws InputChanged if a file has changed. Allocates no memory.
+  /// Writes the inputs of step `number` or, if `validating` is true, of validation batch `number`.
+  /// Both numbers are counted from 0. Writes to the ranks of this process and, if `reference` is
+  /// true, to the reference program. Throws InputChanged if a file has changed. Allocates no
+  /// memory.
   void writeInputs(uint64_t number, bool validating, bool reference);
   bool readsFiles() const { return batches->readFiles(); }
   /// Throws InputChanged if a file has changed since it was opened.
@@ -75,7 +76,7 @@ private:
   const TrainingOptions &options;
   std::vector<fsdprt_input_info> inputs;
   std::unique_ptr<TokenFile> tokens;
-  std::vector<std::unique_ptr<SampleFile>> files; ///< by input; null for inputs without --input
+  std::vector<std::unique_ptr<SampleFile>> files; ///< file of each input; null without --input
   std::unique_ptr<Batches> batches;
   uint64_t stepTokens = 0, batchesToValidate = 0;
 };

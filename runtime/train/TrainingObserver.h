@@ -22,7 +22,7 @@
 
 namespace fsdprt {
 
-/// Observer of a run. If one of its functions throws Error, the run ends.
+/// Observer of a run. If a function of an observer throws Error, the run ends.
 class TrainingObserver {
 public:
   virtual ~TrainingObserver() = default;
@@ -32,13 +32,13 @@ public:
   virtual void beforeStep(const TrainingRun &) {}
   virtual void afterStep(const TrainingRun &) {}
   virtual void beforeSave() {}
-  /// Called after the folder of the save is created, before this process writes its files.
+  /// Called after the folder of a save is created, before this process writes its files to it.
   virtual void duringSave(const TrainingRun &) {}
   virtual void afterSave() {}
   virtual void afterSteps() {}
   virtual void afterTraining(const TrainingRun &) {}
   virtual void afterRun(const TrainingRun &) {}
-  /// Called between steps. Returns the number of a signal that asks to end the run, or 0.
+  /// Called between steps. Returns the number of a signal that requests the run's end, or 0.
   virtual int requestedEnd() const { return 0; }
 };
 

@@ -21,9 +21,9 @@ namespace fsdprt {
 struct TrainingOptions : LaunchOptions {
   uint32_t threadsPerRank = 0;
   std::string gemm;           ///< GEMM backend that the artifact must use on GPUs; empty for any
-  bool restrictCalls = false; ///< restrict system calls, see core/SystemCalls.h
+  bool restrictCalls = false; ///< true to restrict system calls (core/SystemCalls.h)
   bool cudaGraph = false;
-  double linkBandwidth = 0; ///< limit of the rate of collectives in bytes per second; 0 for none
+  double linkBandwidth = 0;     ///< simulated bandwidth of links in bytes per second, or 0
   std::string offloadDirectory; ///< folder of offloaded states; empty for $TMPDIR or /tmp
   std::string mpiReduce = "ordered";
 
@@ -34,7 +34,7 @@ struct TrainingOptions : LaunchOptions {
     std::string name, path;
   };
   std::vector<InputSource> inputs;
-  std::vector<std::string> synthetic; ///< inputs that have random values although others have data
+  std::vector<std::string> synthetic; ///< inputs of --synthetic with random values
   bool hasData() const { return !data.empty() || !text.empty() || !inputs.empty(); }
   bool overfit = false, otherData = false;
   double extraIds = 0;
@@ -46,23 +46,24 @@ struct TrainingOptions : LaunchOptions {
   std::optional<double> lr, minimumLr;
   uint64_t warmupSteps = 0, decaySteps = 0;
   std::optional<uint64_t> seed;
-  /// Allowed number of consecutive non-finite steps. Default: 0, or 49 with a dynamic loss scale.
-  /// UINT64_MAX allows any number.
+  /// Allowed number of consecutive non-finite steps. The default is 0, or 49 with a dynamic loss
+  /// scale. UINT64_MAX means no limit.
   std::optional<uint64_t> nonfiniteSteps;
 
   std::string init, exportTo;
   std::string save, resume;
-  bool waitForSaves = false; ///< each save ends before the next step
-  /// Number of steps between saves (0: only after the last step); number of saves to keep (0: all).
+  bool waitForSaves = false; ///< true if each save ends before the next step
+  /// `saveEvery`: steps between saves, or 0 for only one save at the end. `keep`: number of saves
+  /// to keep, or 0 for all.
   uint64_t saveEvery = 0, keep = 0;
   std::string metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;
   bool profile = false;
-  bool check = false; ///< run the unsharded program, too, and compare results
-  /// Kinds of the kernels that run, or empty for all. If set, results are meaningless, and the
-  /// caller must have set SessionHooks that skip the other kernels.
+  bool check = false; ///< true to compare results with the unsharded program
+  /// Kinds of the kernels that run, or empty for all. If not empty, results are meaningless, and
+  /// the caller must have set SessionHooks::onlyKinds to the same kinds.
   std::string onlyKinds;
-  std::set<std::string> given; ///< options of the user that replace values of a save
+  std::set<std::string> given; ///< options of the user, which override values of a save
 };
 
 } // namespace fsdprt

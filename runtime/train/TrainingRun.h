@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Holds a run's options, artifact, session and ranks for the other classes and for observers.
+// Defines the options, artifact, session and ranks of a run, which other classes and observers use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +19,16 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  TrainingOptions options; ///< options of the user, and values of the save for the others
+  TrainingOptions options; ///< options of the user; otherwise values of the save
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};
   SessionHandle session = {};                      ///< null before the session is created
   uint32_t ranks = 0, firstRank = 0, lastRank = 0; ///< the process has ranks [firstRank, lastRank)
   uint32_t processes = 1;
-  bool isRoot = true;                      ///< this process has rank 0
-  bool differs = false;                    ///< results differ from the unsharded program's
-  uint64_t stepsBefore = 0, stepsDone = 0; ///< completed steps: up to the resumed save, in total
+  bool isRoot = true;                      ///< true if this process has rank 0
+  bool differs = false;                    ///< true if results differ from the unsharded program's
+  uint64_t stepsBefore = 0, stepsDone = 0; ///< completed steps: before this run; in total
 
   /// Returns the current sizes and counters of `session`.
   fsdprt_session_info measure() const;

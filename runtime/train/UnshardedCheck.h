@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The reference program runs in the process of rank 0, in its own arena, with unsharded parameters.
-// Its micro-batches are the batches of all ranks, in the order of ranks. Its loss and gradient norm
-// after every step, and its states after the last step, must equal those of the ranks bit for bit.
+// The micro-batches of the reference program are the batches of all ranks, in the order of ranks.
+// After every step, loss and gradient norm of the reference program must equal those of the ranks.
+// After the last step, its states must equal those of the ranks. Numbers are equal if all bits are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +24,13 @@ public:
   /// Throws Error if the artifact has no reference program. `run` must outlive the check.
   explicit UnshardedCheck(const TrainingRun &run);
 
-  /// Throws Error unless the reference program's copies of `inputs` hold the batches of all ranks.
+  /// Throws Error unless the reference program's inputs have the size of the batches of all ranks.
   void expectInputs(const std::vector<fsdprt_input_info> &inputs) const;
-  /// Initialises the reference's states. Does nothing in a process without rank 0.
+  /// Runs 'reference_init' in the process of rank 0. Does nothing in other processes.
   void initialise() const;
   /// Runs step `number` of the reference program. Returns true if its loss and gradient norm equal
-  /// those of `block`, the step block of rank 0; otherwise reports the difference and returns
-  /// false. In a process without rank 0, does nothing and returns true.
+  /// those in `block`, the step block of rank 0. Otherwise reports the difference and returns
+  /// false. In other processes, only returns true.
   bool step(uint64_t number, const float *block) const;
   /// Compares all states and reports the result. Returns true if they are equal. All processes must
   /// call compare().

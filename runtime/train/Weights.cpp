@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Tensors in files have the Hugging Face names of parameters, with or without the prefixes of
-// wrappers ("module.", "transformer.", "model."). Some tensors are ignored: causal masks, rotary
-// frequencies, and an output head that duplicates a tied embedding.
+// wrappers ("module.", "transformer.", "model."). Causal masks, rotary frequencies, and an output
+// head that duplicates a tied embedding are ignored.
 //
 // Import rejects non-finite values, and values outside the range of the parameter's type, because
-// training cannot recover from them. Export writes non-finite values and warns.
+// training cannot recover from such values. Export writes non-finite values and prints a warning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,8 +71,8 @@ static const char *safetensorsName(fsdprt_dtype dtype) {
   return names[dtype];
 }
 
-/// Returns true if values of type `from` can be imported into a parameter of type `to`. Floats are
-/// converted; other types must be equal.
+/// Returns true if values of type `from` can be imported into a parameter of type `to`: both types
+/// must be floating-point types or be equal.
 static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
   return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
 }
@@ -107,7 +107,7 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
 }
 
 /// Returns a text such as "element 5 is nan" for the first of `count` elements that is not finite
-/// after conversion to the type `to`. The text is empty if all are finite.
+/// after conversion to the type `to`. Returns an empty text if all are finite.
 static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to,
                                   uint64_t count, uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);
@@ -161,7 +161,7 @@ struct Source {
   bool used = false;
 };
 
-/// Matches the parameters of an artifact with the tensors of weights files.
+/// Matches the parameters of an artifact with the tensors in the files of --init.
 class Import {
 public:
   Import(const InitialWeights &weights, const fsdprt_artifact *artifact)

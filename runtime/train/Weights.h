@@ -18,23 +18,24 @@
 
 namespace fsdprt {
 
-/// Numbers of parameters whose initial values are from the files of --init or from the artifact.
+/// Number of parameters with initial values from the files of --init, and from the artifact.
 struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
 
-/// Returns the sources for a run without --init.
+/// Returns the numbers for a run without --init.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
 /// The files of --init: one .safetensors file, or the files that an .index.json names. Each file is
-/// opened once, so that ranks compare and import the same content.
+/// opened only once, so that the content that ranks have compared is also the content that they
+/// import.
 class InitialWeights {
 public:
   /// Throws Error if a file cannot be opened or has no weights.
   void open(const std::string &path);
   const std::string &getPath() const { return path; }
   const std::vector<std::unique_ptr<SafetensorsFile>> &getFiles() const { return files; }
-  /// Returns a text that is equal in two processes if their files have equal contents.
+  /// Returns a text by which processes compare the contents of the files.
   std::string comparison() const;
 
 private:
@@ -42,14 +43,15 @@ private:
   std::vector<std::unique_ptr<SafetensorsFile>> files;
 };
 
-/// Sets the parameters of the ranks and the reference program. A parameter that is missing from the
-/// files keeps the values that the artifact has for it, if any. Throws Error before setting any
-/// parameter if names, shapes or types do not match, and at the end if a file has changed.
+/// Sets the parameters of the ranks and the reference program. A parameter that is not in the files
+/// keeps its initial values, which must be values of the artifact. Throws Error before it sets
+/// parameters if names, shapes or types do not match, and at the end if a file has changed.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 
-/// Writes all parameters; those that have a master copy are written from it. All processes must
-/// call exportWeights(). The process of rank 0 writes the file and warns about non-finite values.
+/// Writes the values of all parameters. If a parameter has a master, writes the master's values.
+/// All processes must call exportWeights(). The process of rank 0 writes the file and warns about
+/// non-finite values.
 void exportWeights(const std::string &path, const TrainingRun &run);
 
 } // namespace fsdprt

@@ -1,15 +1,15 @@
-"""Processes, jobs and checks for the rows of scripts/fault-matrix.
+"""Starts and checks the processes of the rows of scripts/fault-matrix.
 
-A row starts a job of some ranks, plants a fault, and checks what the job's processes report:
+A row starts a job of some ranks, causes a fault, and checks the messages of the job's processes:
 
-  1. Job.start() starts the ranks over a backend; every process has the variable FSDP_FAULT_ROW.
-  2. The row plants the fault, and notes the time.
-  3. Job.named() waits until each surviving process has printed the expected line. It returns the seconds since the
-     fault was planted until the last of them printed it.
-  4. Job.ended() waits for the processes and compares their exit codes.
-  5. Row.left() lists processes that still have the variable, and files that no message names.
+  1. Job.start() starts the ranks. Every process has the environment variable FSDP_FAULT_ROW.
+  2. The row causes the fault, and stores the time.
+  3. Job.named() waits until each surviving process has printed the expected line. It returns the seconds from the fault until the last of them printed the
+     line.
+  4. Job.codes() waits for the processes and compares their exit codes.
+  5. Bench.expect_clean() finds processes that have the variable and still run, and files that no message names.
 
-Processes are found through /proc by that variable, so that ranks, launchers and hosts are found alike.
+All processes of a row (ranks, launchers and hosts) are found in /proc by this variable.
 """
 import ctypes
 import dataclasses
@@ -26,11 +26,11 @@ import time
 from typing import Callable
 
 MARK = "FSDP_FAULT_ROW"
-WAIT = 120  # seconds after which a process that should have ended counts as hanging
+WAIT = 120  # seconds after which a process that has not ended is reported as hanging
 
 
 class Failed(Exception):
-    """Says why a row failed. `slow` is true if only the time limit was exceeded."""
+    """A row failed for the reason `why`. `slow` is true if only the row's time limit was exceeded."""
 
     def __init__(self, why, slow=False):
         super().__init__(why)
@@ -41,12 +41,12 @@ class Failed(Exception):
 class Row:
     name: str
     group: str
-    planted: str  # what happens, for the table
-    expected: str  # exit code and message, for the table
+    planted: str  # description of the fault, for the table
+    expected: str  # description of the expected exit code and message, for the table
     run: Callable  # (Bench) -> seconds, or None if there is nothing to measure
-    limit: float = 0  # seconds; 0: no limit
-    needs: str = ""  # mpi or root
-    short: bool = False  # part of the short subset
+    limit: float = 0  # limit of the seconds that `run` returns; 0 means no limit
+    needs: str = ""  # requirement of the row: "mpi", "root" or ""
+    short: bool = False  # true if --only=short runs the row
 
 
 def environ(pid):
@@ -64,7 +64,7 @@ def arguments(pid):
 
 
 def state(pid):
-    """Returns the letter of the process's state, and its name; Z for a process that has ended."""
+    """Returns the letter of a process's state in /proc, and the process's name. The letter is Z if there is no process."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -73,7 +73,7 @@ def state(pid):
 
 
 class Process:
-    """A command whose output lines are kept with the time of their arrival."""
+    """A running command. Its output lines are stored with the time at which each was read."""
 
     def __init__(self, command, env, cwd):
         self.command = command
@@ -99,7 +99,7 @@ class Process:
             return "\n".join(line for _, line in self.lines)
 
     def when(self, pattern, seconds=WAIT, since=0.0):
-        """Returns the time of the first matching line at or after `since`; None if there is none in time."""
+        """Returns the time of the first matching line at or after `since`, or None if there is none within `seconds`."""
         until, at, begin = time.monotonic() + seconds, 0, None
         with self.news:
             while begin is None:
@@ -125,18 +125,18 @@ def free_port():
 
 
 class Job:
-    """The ranks of one run: threads, processes (--processes), env (variables as torchrun sets them) or mpi."""
+    """The ranks of one run. `how` starts them: threads, processes (--processes), env (the variables of torchrun) or mpi."""
 
     def __init__(self, bench, how, ranks=2, port=None, **variables):
         self.bench, self.how, self.ranks = bench, how, ranks
-        self.slow = ""  # which message came too late
+        self.slow = ""  # description of a message that was printed too late
         self.port = port or free_port()
         self.variables = variables
-        self.processes = {}  # by rank; -1: the one command that starts all ranks
+        self.processes = {}  # processes by rank; the key -1 is a command that starts all ranks
 
     def start(self, *options, artifact=None, each=None, only=None, world=None, number=None):
-        """Starts ranks with options of fsdp-run. each[r] has more options of rank r, and only lists the ranks to
-        start. number[r] replaces the rank that process r is given; world[r] the number of ranks."""
+        """Starts ranks with options of fsdp-run. each[r] has further settings of rank r. `only` lists the ranks to start. number[r] and world[r] replace
+        the rank and the number of ranks that process r is given."""
         each, number, world = each or {}, number or {}, world or {}
         artifact = artifact or f"m{self.ranks}.fsdp"
         run = [self.bench.tool("fsdp-run"), artifact, *options]
@@ -169,7 +169,7 @@ class Job:
         self.bench.processes.append(self.processes[rank])
 
     def reach(self, pattern=r"^step +1/"):
-        """Waits until the run is under way: some process has printed a matching line."""
+        """Waits until some process has printed a matching line, and thus the run has begun."""
         until = time.monotonic() + WAIT
         while time.monotonic() < until:
             for process in self.processes.values():
@@ -181,7 +181,7 @@ class Job:
         raise Failed(f"expected '{pattern}' before the fault, found:\n{self.output()}")
 
     def pid(self, rank):
-        """Returns the process of a rank."""
+        """Returns the id of the process of a rank."""
         if rank in self.processes:
             return self.processes[rank].popen.pid
         for pid in self.bench.marked():
@@ -192,7 +192,7 @@ class Job:
         raise Failed(f"rank {rank} has no process:\n{self.output()}")
 
     def early_pid(self, rank):
-        """Returns the process of a rank as soon as it exists."""
+        """Waits until the process of a rank exists, and returns its id."""
         until = time.monotonic() + WAIT
         while time.monotonic() < until and any(process.ended is None for process in self.processes.values()):
             try:
@@ -202,7 +202,7 @@ class Job:
         return self.pid(rank)
 
     def named(self, pattern, since, limit, but=()):
-        """Returns the seconds until all processes but `but` have printed a matching line."""
+        """Waits until all processes, except those of the ranks `but`, have printed a matching line. Returns the seconds since `since`."""
         last = since
         for rank, process in self.processes.items():
             if rank in but:
@@ -217,7 +217,7 @@ class Job:
         return last - since
 
     def codes(self, expected, but=()):
-        """Waits for the end of all processes, and checks the exit codes of all but `but`."""
+        """Waits until all processes have ended, except those of the ranks `but`, and checks their exit codes."""
         expected = expected if isinstance(expected, tuple) else (expected,)
         for rank, process in self.processes.items():
             code = process.wait()
@@ -228,13 +228,13 @@ class Job:
         return self
 
     def check(self, code, pattern, since, limit=0, but=(), files=()):
-        """Checks message, exit code, time limit and what is left, in this order. Returns the seconds."""
+        """Checks message, exit code, leftover processes and files, and time limit, in this order. Returns the seconds until the message."""
         seconds = self.named(pattern, since, limit, but)
         self.finish(code, but, files)
         return seconds
 
     def finish(self, code, but=(), files=()):
-        """Checks exit codes, what is left, and that each message came within its limit."""
+        """Checks exit codes and leftover processes and files. Fails if a message was printed after its time limit."""
         self.codes(code, but)
         self.bench.expect_clean(files)
         if self.slow:
@@ -245,7 +245,7 @@ class Job:
 
 
 def end_of(pid, seconds=WAIT):
-    """Waits until a process has ended, which need not be a child. Returns the time."""
+    """Waits until a process has ended, and returns the time. The process need not be a child of this one."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -259,14 +259,14 @@ def end_of(pid, seconds=WAIT):
 
 
 def send(pid, number):
-    """Sends a signal. Returns the time."""
+    """Sends a signal to a process. Returns the time."""
     now = time.monotonic()
     os.kill(pid, number)
     return now
 
 
 class Bench:
-    """A folder with artifacts and inputs, of which each row gets a copy."""
+    """The work folder, with artifacts and inputs that are copied to the folder of each row."""
 
     def __init__(self, build, work):
         self.build, self.work = pathlib.Path(build), pathlib.Path(work)
@@ -281,7 +281,7 @@ class Bench:
         return str(self.build / "lib" / name)
 
     def call(self, *command, cwd=None, code=0, env=None):
-        """Runs a command to its end, and returns its output."""
+        """Runs a command, checks its exit code, and returns its output."""
         done = subprocess.run(command, cwd=cwd or self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace", timeout=600,
                               env={**(self.env or os.environ), **(env or {})})
@@ -293,9 +293,9 @@ class Bench:
         return self.call(self.tool("fsdp-run"), *options, **how)
 
     def prepare(self):
-        """Compiles artifacts and writes texts, weights and saves, which all rows use."""
+        """Compiles the artifacts and writes the texts, weights and saves that the rows use."""
         here = self.source
-        if (here / "s2/latest").exists():  # of an earlier run with --work
+        if (here / "s2/latest").exists():  # written by an earlier run with --work
             return
         shutil.rmtree(here, ignore_errors=True)
         here.mkdir(parents=True)
@@ -311,7 +311,7 @@ class Bench:
                       f"--export=w{seed}.st", f"--save=s{seed}", cwd=here)
 
     def open(self, name):
-        """Makes a new folder for a row, with all inputs."""
+        """Makes a folder for a row, with copies of all inputs."""
         self.number += 1
         self.folder = self.work / f"{self.number:03d}-{re.sub('[^a-z0-9]+', '-', name)}"
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -328,7 +328,7 @@ class Bench:
         return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*")}
 
     def marked(self):
-        """Returns the processes of the row that have not ended."""
+        """Returns the ids of the row's processes that have not ended."""
         mark = f"{MARK}={self.env[MARK]}".encode()
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         return [pid for pid in pids if state(pid)[0] not in "ZX" and mark in environ(pid)]
@@ -337,9 +337,8 @@ class Bench:
         self.before |= {str(each.relative_to(self.folder)) for each in [self.folder / path, *(self.folder / path).rglob("*")]}
 
     def expect_clean(self, files=()):
-        """Fails if a process of the row lives, or if there is a file that no message names and `files`, a list of
-        patterns, does not allow."""
-        # After bad input, the host still answers ranks that come within 3 s.
+        """Fails if a process of the row still runs, or if a file is left whose name is in no message and matches no pattern of `files`."""
+        # After bad input, the host process runs for 3 more seconds and sends the error to ranks that connect late.
         until = time.monotonic() + 4
         while (left := self.marked()) and time.monotonic() < until:
             time.sleep(0.02)
@@ -354,7 +353,7 @@ class Bench:
             raise Failed("left behind: " + ", ".join(stray))
 
     def close(self, keep=False):
-        """Kills what is left of the row, and removes its folder."""
+        """Kills the remaining processes of the row, and removes its folder."""
         for pid in self.marked():
             for number in (signal.SIGKILL, signal.SIGCONT):
                 try:
@@ -376,5 +375,5 @@ def has_mpi(build):
 
 
 def in_own_mounts():
-    """Returns true if a process may have mounts of its own."""
+    """Returns true if this process may create a mount namespace."""
     return ctypes.CDLL(None).unshare is not None and is_root()

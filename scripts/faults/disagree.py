@@ -1,19 +1,18 @@
-"""Ranks that disagree: artifacts, options, files, jobs, numbers of ranks."""
+"""Rows in which ranks differ in what must be equal: artifact, options, files, job or number of ranks."""
 import time
 
 from faults.bench import Job, Row
 
 LIMIT = 0.5
-MPI_LIMIT = 5  # the processes meet in MPI_Init, which alone takes more than half a second
 
 
 def disagree(how, options, first, second, pattern):
-    """Both ranks are started, rank 0 with `first` and rank 1 with `second` as further options."""
+    """Starts two ranks with the common `options`. `first` has further settings of rank 0, and `second` of rank 1."""
     def run(bench):
         job = Job(bench, how).start(*options, each={0: first, 1: second})
-        # Over MPI, the time counts from the start of the second process, which mpirun starts.
+        # With MPI, the time is measured from when mpirun has started both processes.
         since = max(process.begun for process in job.processes.values()) if how == "env" else started(bench, job)
-        return job.check(2, pattern, since, LIMIT if how == "env" else MPI_LIMIT)
+        return job.check(2, pattern, since, LIMIT)
     return run
 
 
@@ -30,7 +29,7 @@ def started(bench, job):
 
 
 TEXT = "--text=a.txt"
-DIFFERENT = [  # name, what differs, common options, of rank 0, of rank 1, message
+DIFFERENT = [  # name, difference, options of both ranks, further settings of rank 0, further settings of rank 1, message
     ("artifact", "another artifact on rank 1", [TEXT, "--steps=4"], {}, {"artifact": "other2.fsdp"},
      r"error: .*the artifact.* is '[^']*' .*on rank 0 and '[^']*'.* on rank 1"),
     ("option", "--lr=0.1 on rank 1", [TEXT, "--steps=4"], {"options": []}, {"options": ["--lr=0.1"]},
@@ -54,7 +53,7 @@ def job_ids(bench):
         0: {"env": {"FSDP_RUN_JOB_ID": "A"}}, 1: {"env": {"FSDP_RUN_JOB_ID": "B"}}})
     seconds = job.named(r"is of job 'B' .*ranks of job 'A' ", max(p.begun for p in job.processes.values()), LIMIT, but=(0,))
     slow = job.slow
-    # Rank 0 goes on waiting for its own rank 1, and names the process that it rejected.
+    # Rank 0 rejects the rank 1 of another job and waits for its own. Its error then names the rejected process.
     job.named(r"rank 1 of 2 \(rank 1, process \d+ on .*, of job 'B' .* was turned away\) did not arrive within 3 s", 0, 0, but=(1,))
     job.codes(2, but=(0,)).codes(4, but=(1,))
     job.slow = slow
@@ -62,7 +61,7 @@ def job_ids(bench):
 
 
 def numbered(first, second, code, pattern, world=None):
-    """The processes are given the ranks `first` and `second`."""
+    """Starts two processes that are given the ranks `first` and `second`."""
     def run(bench):
         job = Job(bench, "env").start(TEXT, "--steps=4", number={0: first, 1: second}, world=world)
         return job.check(code, pattern, max(p.begun for p in job.processes.values()), LIMIT)
@@ -70,7 +69,7 @@ def numbered(first, second, code, pattern, world=None):
 
 
 def alone_of_three(bench):
-    """The launcher starts 3 ranks of an artifact for 2."""
+    """A launcher starts 3 ranks of an artifact for 2 ranks."""
     job = Job(bench, "env", ranks=3).start(TEXT, "--steps=4", artifact="m2.fsdp")
     return job.check(2, r"error: .*m2\.fsdp: compiled for 2 ranks.*3", max(p.begun for p in job.processes.values()), LIMIT)
 
@@ -79,7 +78,7 @@ def rows():
     for how in ("env", "mpi"):
         for name, planted, options, first, second, pattern in DIFFERENT:
             yield Row(f"disagree/{how}/{name}", "Ranks that disagree", planted, "code 2: both values and ranks",
-                      disagree(how, options, first, second, pattern), LIMIT if how == "env" else MPI_LIMIT,
+                      disagree(how, options, first, second, pattern), LIMIT,
                       "mpi" if how == "mpi" else "",
                       short=how == "env" and name in ("artifact", "text", "resume"))
     yield Row("disagree/env/job", "Ranks that disagree", "another job id at the address on rank 1",

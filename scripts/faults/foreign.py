@@ -1,4 +1,4 @@
-"""Other programs that connect to rank 0, or that listen in rank 0's place."""
+"""Rows in which another program connects to rank 0, or listens on rank 0's port."""
 import socket
 import struct
 import threading
@@ -10,7 +10,7 @@ TEXT = "--text=a.txt"
 
 
 def connect(port, seconds=20):
-    """Connects when rank 0 listens."""
+    """Waits until rank 0 listens, and connects to it."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -22,7 +22,7 @@ def connect(port, seconds=20):
 
 
 def visited(act):
-    """Rank 0 waits for rank 1, while act(port) connects; then rank 1 starts, and the run has to succeed."""
+    """While rank 0 waits for rank 1, act(port) connects to rank 0. Rank 1 then starts, and the run must succeed."""
     def run(bench):
         job = Job(bench, "env").start(TEXT, "--steps=4", only=[0])
         kept = act(job.port)
@@ -51,7 +51,7 @@ def says(data):
 
 
 def many(port):
-    """More connections than rank 0 keeps; they send nothing."""
+    """Makes more connections than rank 0 accepts, and sends nothing over them."""
     first = connect(port)
     rest = []
     for _ in range(200):
@@ -60,7 +60,7 @@ def many(port):
 
 
 class Listener:
-    """Listens in rank 0's place, and calls answer(connection) for each connection."""
+    """A server on rank 0's port, which calls answer(connection) for each connection."""
 
     def __init__(self, answer):
         self.socket = socket.socket()
@@ -87,7 +87,7 @@ class Listener:
 
 
 def frame(kind, status, text):
-    """Returns a frame of the rendezvous (runtime/launch/Rendezvous.h)."""
+    """Returns the bytes of a message of the rendezvous (runtime/launch/Rendezvous.h)."""
     return struct.pack("8s5Iid128s64s160s64s1024s", b"fsdpmt2\0", 0, kind, 0, 2, 0, status, 0, b"", b"", b"", b"", text)
 
 

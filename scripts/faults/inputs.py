@@ -1,4 +1,4 @@
-"""Inputs that change under the run, and named pipes as inputs."""
+"""Rows in which input files change during the run, or an input is a named pipe."""
 import os
 import time
 
@@ -8,7 +8,7 @@ HOWS = ("threads", "processes", "env", "mpi")
 
 
 def changed(how, change, code, pattern, limit):
-    """The token file changes while the run uses it. The run saves what it computed before."""
+    """Changes the file of tokens while the run uses it. Before the run ends, it saves the steps before the change."""
     def run(bench):
         text = bench.folder / "t.txt"
         text.write_bytes((bench.folder / "a.txt").read_bytes())
@@ -27,7 +27,7 @@ def cut(text):
 
 
 def rewrite(text):
-    """Changes the contents in place; the size remains."""
+    """Changes the content of a file but not its size."""
     with open(text, "r+b") as file:
         file.write(bytes((5 * i) % 97 for i in range(5000)))
 
@@ -38,7 +38,7 @@ def grow(text):
 
 
 def replaced(how, remove):
-    """The name goes to another file, or to none; the run has the old file open, and its results are those of the old."""
+    """Replaces or removes the path of an open input. The run continues with the file that it has opened."""
     def run(bench):
         text = bench.folder / "t.txt"
         text.write_bytes((bench.folder / "a.txt").read_bytes())
@@ -61,7 +61,7 @@ def replaced(how, remove):
 
 
 def pipe(how, options, code, pattern):
-    """A named pipe that nobody writes."""
+    """Passes a named pipe as input that no process opens for writing."""
     def run(bench):
         os.mkfifo(bench.folder / "pipe")
         bench.kept("pipe")

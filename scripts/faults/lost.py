@@ -1,4 +1,4 @@
-"""Lost ranks, stopped ranks, and lost or stopped launchers and hosts."""
+"""Rows in which a rank, a launcher or a host process is killed or stopped."""
 import os
 import signal
 import time
@@ -8,7 +8,7 @@ from faults.bench import Failed, Job, Row, end_of, send, state
 FOREVER = ["--text=a.txt", "--steps=1000000000"]
 LIMIT = {"processes": 2.5, "env": 2.5, "mpi": 5}
 KINDS = {"kill -9": signal.SIGKILL, "abort": signal.SIGABRT}
-# What names the loss of rank {r}: the launcher of fsdp-run, the host, or Open MPI's mpirun.
+# Messages about the loss of rank {r}, printed by fsdp-run's launcher, by the host process, or by Open MPI's mpirun.
 NAMES = {
     "processes": r"error: rank {r} \(process \d+\) was killed by signal {n} ",
     "env": r"error: rank \d: rank {r} \(process \d+\) is gone; it was killed or ended before the run did",
@@ -20,7 +20,7 @@ def lost(how, kind, rank):
     def run(bench):
         job = Job(bench, how).start(*FOREVER).reach()
         since = send(job.pid(rank), KINDS[kind])
-        # Open MPI ends with 128 plus the signal; the code of a process killed by a signal is negative here.
+        # mpirun exits with 128 plus the number of the signal that killed a rank.
         code = {"processes": 3, "env": 3, "mpi": 128 + KINDS[kind]}[how]
         pattern = NAMES[how].format(r=rank, n=int(KINDS[kind]))
         return job.check(code, pattern, since, LIMIT[how], but=(rank,) if how == "env" else ())
@@ -28,7 +28,7 @@ def lost(how, kind, rank):
 
 
 def exits(how, rank):
-    """A rank ends with exit code 0 in the middle of the run."""
+    """Ends a rank with exit code 0 in the middle of the run."""
     def run(bench):
         job = Job(bench, how).start(*FOREVER, f"--inject-rank-fault=exit:{rank}:compute:20")
         since = end_of(job.early_pid(rank))
@@ -50,15 +50,15 @@ def stopped(how, rank):
 
 
 def lost_before_all_met(bench):
-    """Rank 1 waits for rank 2, which has not started, and is killed."""
+    """Kills rank 1 while it waits for rank 2, which has not been started."""
     job = Job(bench, "env", ranks=3).start(*FOREVER, only=[0, 1])
-    time.sleep(1.2)  # two rounds of the host's messages about missing ranks
+    time.sleep(1.2)  # the host prints twice in this time which ranks are missing
     since = send(job.pid(1), signal.SIGKILL)
     return job.check(3, r"rank 1 \(process \d+ on .*\) was lost before all ranks had met", since, 2.5, but=(1,))
 
 
 def thread_process(number):
-    """All ranks are threads of one process: the shell reports its end."""
+    """Kills the process whose threads are all ranks. Only the exit code can report this."""
     def run(bench):
         job = Job(bench, "threads").start(*FOREVER).reach()
         since = send(job.pid(-1), number)
@@ -78,7 +78,7 @@ def thread_hangs(how):
 
 
 def command_killed(how):
-    """The process that started the ranks is killed. The time is that until all ranks have ended."""
+    """Kills the process that started the ranks, and measures the time until all ranks have ended."""
     def run(bench):
         job = Job(bench, how).start(*FOREVER).reach()
         since = send(job.processes[-1].popen.pid, signal.SIGKILL)
@@ -110,7 +110,7 @@ def host(number, code, pattern):
 
 
 def mpirun_stopped(bench):
-    """The ranks go on, because mpirun takes no part in a step; they end after it goes on."""
+    """Stops mpirun, which does not stop the ranks. After mpirun is continued, SIGTERM to one rank ends the run."""
     job = Job(bench, "mpi").start(*FOREVER).reach()
     command = job.processes[-1].popen.pid
     send(command, signal.SIGSTOP)

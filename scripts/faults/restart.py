@@ -1,4 +1,4 @@
-"""Restarts by fsdp-run: after a loss, from a damaged save, on the ranks that are left."""
+"""Rows in which fsdp-run restarts: after a lost rank, with a damaged save, and with fewer ranks."""
 import os
 import signal
 import time
@@ -6,14 +6,14 @@ import time
 from faults.bench import Failed, Job, Row, end_of, send, state
 
 GROUP = "Restarts"
-# The bandwidth makes a step last 20 ms at least, so that the fault comes before the end of the run.
+# The bandwidth limit makes a step take at least 20 ms, so that the fault occurs before the end of the run.
 SLOW = ["--text=a.txt", "--steps=120", "--link-bandwidth=10000000", "--save=saves", "--save-every=10", "--keep=6",
         "--on-failure=restart"]
 WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r"(mine|whole)\.st"]
 
 
 def expect_bits(job):
-    """Checks the end of a run, and its weights."""
+    """Checks that a run ended normally and that its weights equal those of a run without a fault."""
     bench = job.codes(0).bench
     bench.fsdp_run("m2.fsdp", "--text=a.txt", "--steps=120", "--export=whole.st")
     if (bench.folder / "mine.st").read_bytes() != (bench.folder / "whole.st").read_bytes():
@@ -32,7 +32,7 @@ def restarts(kind, fault):
 
 
 def damaged(what):
-    """Everything stands still while the newest save is damaged, and both ranks are then killed."""
+    """Stops all processes, damages the newest save, and kills both ranks."""
     def run(bench):
         job = Job(bench, "processes").start(*SLOW, "--export=mine.st").reach(r"^saved step [3-9]0:|^saved step [0-9]+0:")
         launcher = job.processes[-1].popen.pid
@@ -46,7 +46,7 @@ def damaged(what):
         newest = saves / (saves / "latest").read_text().split()[0]
         what(saves, newest)
         since = send(ranks[1], signal.SIGKILL)
-        send(ranks[0], signal.SIGKILL)  # it might be about to complete another save
+        send(ranks[0], signal.SIGKILL)  # otherwise rank 0 might complete another save
         send(launcher, signal.SIGCONT)
         seconds = job.named(r"restarting from the last save in saves", since, 2.5)
         job.named(r"warning: saves/.*resuming from saves/step-\d+, the newest undamaged save", 0, 0)
@@ -73,7 +73,7 @@ def unindexed(saves, newest):
 
 
 def elastic(kind, fault):
-    """Three ranks, artifacts for two and three."""
+    """Causes a fault in a run of three ranks, which has artifacts for three and for two ranks."""
     def run(bench):
         job = Job(bench, "processes", ranks=3).start(*SLOW, "--elastic=2:3").reach(r"^saved step [0-9]+0:")
         since = send(job.pid(2), fault)
@@ -85,7 +85,7 @@ def elastic(kind, fault):
 
 
 def below_minimum(bench):
-    """The artifact for two ranks is the smallest, and one of two ranks is lost."""
+    """Kills one of two ranks, while there is no artifact for one rank."""
     options = ["--text=a.txt", "--steps=100000000", "--save=saves", "--save-every=1000000",
                "--on-failure=restart", "--elastic=2:3"]
     job = Job(bench, "processes").start(*options).reach()
@@ -94,7 +94,7 @@ def below_minimum(bench):
 
 
 def under_launcher(bench):
-    """A launcher starts two processes with the artifact for three ranks."""
+    """Starts two processes with the artifact for three ranks. They use the artifact for two."""
     job = Job(bench, "env").start("--text=a.txt", "--steps=4", "--elastic=2:3", artifact="m3.fsdp")
     job.named(r"m2\.fsdp", 0, 0, but=(1,))
     job.codes(0)
@@ -103,7 +103,7 @@ def under_launcher(bench):
 
 
 def at_most(bench):
-    """A rank is lost at each start."""
+    """Kills a rank after each start, until --max-restarts is reached."""
     job = Job(bench, "processes").start("--text=a.txt", "--steps=10", "--save=saves", "--save-every=100", "--on-failure=restart",
                                         "--max-restarts=2", "--inject-rank-fault=kill:1:compute:2")
     for number in (1, 2):

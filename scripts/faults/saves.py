@@ -1,6 +1,6 @@
-"""Faults while a run saves: lost and stopped ranks, failing disks, folders without permission.
+"""Rows with a fault during a save: killed and stopped ranks, failing writes, folders without permission.
 
-After each fault a run resumes from what is left, and its weights equal those of a run without a fault, bit for bit.
+After each fault, a run resumes from the saves that are left. Its weights must equal those of a run without a fault, bit for bit.
 """
 import signal
 import time
@@ -14,7 +14,7 @@ WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r
 
 
 def expect_recovery(bench):
-    """Resumes from the saves, if there are any, and compares the weights with those of an undisturbed run."""
+    """Resumes from the saves, or starts again if there are none, and compares the weights with those of a run without a fault."""
     bench.fsdp_run("m2.fsdp", "--text=a.txt", STEPS, "--export=whole.st")
     saved = (bench.folder / "saves").is_dir() and any(p.name.startswith("step-") for p in (bench.folder / "saves").iterdir())
     resume = ["--resume=saves"] if saved else []
@@ -28,7 +28,7 @@ def expect_recovery(bench):
 
 
 def inside(how, kind, rank):
-    """Rank `rank` is killed or stops in its third save."""
+    """Kills or stops rank `rank` in its third save."""
     def run(bench):
         job = Job(bench, how).start(*SAVING, f"--inject-rank-fault={kind}:{rank}:save:3")
         pid = job.early_pid(rank)
@@ -52,7 +52,7 @@ def inside(how, kind, rank):
 
 
 def stop_of(pid):
-    """Waits until a process is stopped. Returns the time."""
+    """Waits until a process is in the state "stopped". Returns the time."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         try:
@@ -66,7 +66,7 @@ def stop_of(pid):
 
 
 def whole_process_killed(bench):
-    """All ranks are threads: the process is killed in its third save."""
+    """Kills the process whose threads are all ranks in its third save."""
     job = Job(bench, "threads").start(*SAVING, "--inject-rank-fault=kill:1:save:3")
     job.codes(-signal.SIGKILL)
     expect_recovery(bench)
@@ -74,7 +74,7 @@ def whole_process_killed(bench):
 
 
 def failing(how, fault, words, rank=0):
-    """Calls of rank `rank` that write below the folder of saves fail from the tenth on."""
+    """Makes the writes of rank `rank` below the folder of saves fail, from the tenth on."""
     def run(bench):
         job = Job(bench, how, LD_PRELOAD=bench.library("libfsdprt_failpoint.so"), FAIL_IN="saves",
                   FAIL_AT="10", FAIL_HOW=fault, **({} if how == "threads" else {"FAIL_RANK": str(rank)}))
@@ -87,7 +87,7 @@ def failing(how, fault, words, rank=0):
 
 
 def read_only(how):
-    """The folder for saves is on a file system that is mounted read-only."""
+    """Mounts the folder of saves as a read-only file system."""
     def run(bench):
         (bench.folder / "saves").mkdir()
         bench.kept("saves")
@@ -103,7 +103,7 @@ def read_only(how):
 
 
 def too_large(bench):
-    """Files may have at most 64 KiB (ulimit -f). With --processes, the control block of the ranks is larger."""
+    """Limits files to 64 KiB (ulimit -f). The ranks are threads, because the control block of processes is larger."""
     command = ["bash", "-c", "ulimit -f 64; exec \"$@\"", "sh", bench.tool("fsdp-run"), "m2.fsdp", *SAVING]
     text = bench.call(*command, code=1)
     if "File too large; earlier saves are untouched" not in text:

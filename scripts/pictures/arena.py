@@ -1,6 +1,6 @@
-"""arena.svg: every buffer of a rank's arena over the commands of one step.
+"""Draws arena.svg: the offset and lifetime of every buffer in a rank's arena, over the commands of a step.
 
-Buffers, lifetimes and commands are the data of `fsdp-compile --report`.
+Buffers, lifetimes and commands are read from the page that `fsdp-compile --report` writes.
 """
 import json
 
@@ -9,7 +9,7 @@ from pictures.tools import expect
 
 
 def read_report(page):
-    """Returns the object in `const plan = {...};`."""
+    """Returns the JSON object of the line `const plan = {...};` in a report page."""
     start = page.find("const plan = ")
     expect(start >= 0, "const plan = {...}")
     return json.JSONDecoder().raw_decode(page, start + len("const plan = "))[0]
@@ -59,7 +59,7 @@ def draw(tools):
 
 
 def below_axis(out, plan, x, left, y):
-    """Draws the phases of the step, and its collectives."""
+    """Draws the phases and the collectives of the step."""
     labels = [(command[0], command[2]) for command in plan["commands"]]
     loss = expect([number for number, label in labels if "targets" in label], "a launch that reads targets")[0]
     reduced = [number for number, label in labels if label.startswith("reduce_scatter")][-1]
@@ -71,7 +71,7 @@ def below_axis(out, plan, x, left, y):
     for kind, name in (("all_gather", "gathers"), ("reduce_scatter", "reductions")):
         fill = CATEGORIES["gathered" if kind == "all_gather" else "staging"]
         out.text(left - 6, y + 12, name, 11, anchor="end")
-        units, last = [], 0  # names of units of adjacent collectives, to be drawn as one text
+        units, last = [], 0  # units of adjacent collectives, whose names become one text
         for command, label in [each for each in labels if each[1].startswith(kind)] + [(len(plan["moments"]), "")]:
             if units and command > last + 1:
                 out.text(x(last + 1) + 3, y + 12, ", ".join(units), 11)

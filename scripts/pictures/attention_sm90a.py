@@ -1,11 +1,10 @@
-"""attention-sm90a.svg: the roles of the attention kernel for sm_90a, read from its PTX (ptx.py).
+"""Draws attention-sm90a.svg: the roles of warpgroups in the attention kernel for sm_90a, read from its PTX (ptx.py).
 
- 1. Name the barriers: the producer waits for "empty" and copies to "full"; the consumer waits for a "full" one right
-    before the product that reads its buffer.
- 2. Print the two loops, step by step.
- 3. Play the loops of all roles on lanes: a step begins when the steps that it waits for have ended. The first block
-    of keys has no product O before it. Widths: products at 2048 multiply-adds a cycle, threads at one instruction a
-    cycle, copies at 64 bytes a cycle.
+ 1. Name the barriers of each buffer "empty" and "full". The producer waits for "empty" before a copy, which signals "full". The consumer waits for "full"
+    right before the product that reads the buffer.
+ 2. Print the steps of the producer's loop and of the consumer's loop.
+ 3. Simulate the loops of all roles, with a lane for each role: a step begins when the steps for which it waits have ended. No product O precedes the first
+    block of keys. A cycle has 2048 multiply-adds, one instruction of a thread, or 64 copied bytes.
 """
 import re
 
@@ -28,8 +27,8 @@ TENSOR_RATE, COPY_RATE, BLOCKS = 2048, 64, 5
 
 
 class Names:
-    """Step 1 of the list above: names each barrier, as in {barrier: ("K", "full")}, and finds for each of
-    Q, K and V the size of a buffer in bytes and the number of stages of its ring."""
+    """Step 1 of the list above. `names` has the name of each barrier, as in {barrier: ("K", "full")}. Also finds the bytes of a buffer and the number of
+    buffers in the ring, for each of Q, K and V."""
 
     def __init__(self, kernel, producer, loop):
         self.names, self.bytes, self.places, self.copies = {}, {}, {}, {}
@@ -74,7 +73,7 @@ class Names:
 
 
 def describe(names, step):
-    """Returns (instruction, meaning, colour) of a line of the program."""
+    """Returns (instruction, meaning, colour) of a step, for its line in the drawing."""
     kind, first, *rest = step
     if kind in ("wait", "arrive", "expect"):
         text = {"wait": "mbarrier.try_wait", "arrive": "mbarrier.arrive", "expect": "mbarrier.arrive.expect_tx"}[kind]
@@ -98,7 +97,7 @@ def describe(names, step):
 
 
 def tidy(steps, least=16):
-    """Returns the steps without address arithmetic, and with adjacent equal steps once."""
+    """Returns the steps without address arithmetic and without repetitions of the step before."""
     kept = []
     for step in steps:
         if step[0] == "work" and step[1] < least or step in kept[-1:] or \
@@ -109,7 +108,7 @@ def tidy(steps, least=16):
 
 
 class Timeline:
-    """Step 3. Plays the loops on lanes."""
+    """Step 3 of the list above: simulates the loops."""
 
     def __init__(self, names, loop, groups):
         self.names, self.loop, self.groups = names, loop, groups
@@ -139,7 +138,7 @@ class Timeline:
             self.copy(tensor, following, self.empty[tensor, block][1])
 
     def play(self, group, block, state):
-        """Plays one iteration of the loop. Yields "blocked" while another role must run first."""
+        """Simulates one iteration of the loop. Yields "blocked" while a step must wait for another role."""
         first, ends = block == 0, []
         for step in self.loop:
             kind, what = step[0], step[1]
@@ -201,7 +200,7 @@ class Timeline:
 
 
 def program(out, names, title, steps, x, y, width):
-    """Draws a loop as lines, next to one another. Returns the y below it."""
+    """Draws the steps of a loop, one line of text each. Returns the y below the last line."""
     out.text(x, y + 12, title, 12, bold=True)
     y += 20
     for step in steps:
@@ -214,7 +213,7 @@ def program(out, names, title, steps, x, y, width):
 
 
 def shared_memory(out, names, kernel, total, y):
-    """Draws the buffers in shared memory, in order; widths are proportional to bytes. Returns the y below."""
+    """Draws the buffers in shared memory in order of their offsets, with widths in proportion to bytes. Returns the y below them."""
     left, right = 10, 990
     scale = (right - left) / total
     out.text(left, y + 12, f"Shared memory of a block of threads: {size(total)}, and {len(kernel.barriers)} barriers "

@@ -1,6 +1,6 @@
-"""The steps of the roles of an attention kernel, read from its PTX.
+"""Reads the steps of each role of an attention kernel from its PTX. A role is the program of some warpgroups.
 
-A role is a list of steps in the order of the text:
+A role becomes a list of steps in the order of the PTX text:
 
   ("wait", barrier)      mbarrier.try_wait          ("expect", barrier, bytes)  mbarrier.arrive.expect_tx
   ("arrive", barrier)    mbarrier.arrive            ("copy", barrier, offset)   cp.async.bulk.tensor to shared memory
@@ -8,7 +8,7 @@ A role is a list of steps in the order of the text:
   ("S", n, k, count)     wgmma, A in shared memory  ("O", n, k, count)          wgmma, A in registers
   ("products", pending)  wgmma.wait_group           ("work", instructions, ex2) everything else, counted
 
-Barriers are named by their offset in shared memory, with the number of the stage taken as 0.
+The name of a barrier is its offset in shared memory in stage 0 of its ring of buffers.
 """
 import re
 
@@ -40,12 +40,12 @@ class Kernel:
         self.threads = int(expect(re.search(r"\.reqntid (\d+)", text), ".reqntid")[1])
 
     def address(self, text):
-        """Returns the constant part of an address in shared memory: "%rd5+16" or "name+16"."""
+        """Returns the constant part of an address in shared memory such as "%rd5+16" or "name+16"."""
         base, _, offset = text.partition("+")
         return self.value(base) + int(offset or 0)
 
     def value(self, name, depth=0):
-        """Returns the value of a register or number. Registers that vary count as 0."""
+        """Returns the value of a number or of a register. A register that is not constant counts as 0."""
         if re.fullmatch(r"-?\d+", name):
             return int(name)
         found = self.definitions.get(name, [])
@@ -64,7 +64,7 @@ class Kernel:
         return 0
 
     def steps(self, lines):
-        """Returns the steps of a range of lines. Adjacent steps of one kind are counted together."""
+        """Returns the steps of some lines. Adjacent steps of kind "work", or equal products, become one step with a count."""
         steps = []
 
         def work(ex2):
@@ -98,7 +98,7 @@ class Kernel:
         return steps
 
     def producer(self):
-        """Returns the steps of the warpgroup that releases registers."""
+        """Returns the steps of the producer, which is the warpgroup that releases registers."""
         start = next(i for i, line in enumerate(self.lines) if line.startswith("setmaxnreg.dec"))
         end = next((i for i, line in enumerate(self.lines) if i > start and line.startswith("setmaxnreg.inc")),
                    len(self.lines))
@@ -107,7 +107,7 @@ class Kernel:
     def loop_from(self, start):
         """Returns the lines of the loop whose first line is `start`, or nothing if no path leads back to it.
 
-        At a conditional branch that does not lead back, the path continues with the next line.
+        A conditional branch that does not lead to `start` is not taken.
         """
         labels = {m[1]: i for i, line in enumerate(self.lines) if (m := LABEL.match(line))}
         way, at = {}, start
@@ -121,7 +121,7 @@ class Kernel:
         return list(way.values()) if at == start else []
 
     def consumer_loop(self):
-        """Returns the steps of the loop in which both products are in flight."""
+        """Returns the steps of the consumer's loop, in which the products S and O run at the same time."""
         for inner, line in enumerate(self.lines):
             if not re.match(r"wgmma\.wait_group\S* 1;", line):
                 continue

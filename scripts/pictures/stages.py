@@ -1,7 +1,7 @@
-"""stages.svg: one weight, h.0.weight of examples/mlp.mlir, after each of the eight stages.
+"""Draws stages.svg: the weight h.0.weight of examples/mlp.mlir after each of the eight stages.
 
-The lines are those of `fsdp-compile --dump-phases-to`, `fsdp-opt` and `fsdp-run --dump`; "..."
-stands for omitted text. Names of kernels (k_ and a hash) are k_... here.
+The lines are output of `fsdp-compile --dump-phases-to`, `fsdp-opt` and `fsdp-run --dump`. Omitted text is replaced by "...", as is the hash in the name of
+a kernel.
 """
 import re
 
@@ -24,14 +24,14 @@ def shorten(line):
 
 
 def function(text, name):
-    """Returns the text of a function or program up to the next one."""
+    """Returns the text of the function or program `name`, up to the next function or program."""
     start = expect(re.search(rf"(func\.func|fsdp\.program)( private)? @{name}\b", text), name).start()
     end = re.search(r"\n  (func\.func|fsdp\.program)", text[start + 1:])
     return text[start:start + 1 + end.start()] if end else text[start:]
 
 
 def lines_of_stages(tools):
-    """Returns [(stage, sentence, [line])]."""
+    """Returns [(stage, sentence about it, [line of IR])]."""
     tools.run("fsdp-compile", root / "examples/mlp.mlir", "--mesh=shard=2", tools.CPU, "--dump-phases-to=phases", "-o",
               "mlp.fsdp")
     ir = {path.name.split(".")[1]: path.read_text() for path in sorted((tools.folder / "phases").iterdir())}

@@ -1,4 +1,4 @@
-"""Runs the tools of build/bin for the pictures."""
+"""Runs the tools of build/bin, whose output the pictures show."""
 import os
 import pathlib
 import subprocess
@@ -8,7 +8,7 @@ root = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 class Tools:
-    """Commands that run in one temporary folder. `--target-cpu` makes plans equal on every machine."""
+    """Runs commands in one temporary folder. The option CPU makes plans equal on every machine."""
     CPU = "--target-cpu=x86-64-v3"
 
     def __init__(self, folder):
@@ -17,7 +17,7 @@ class Tools:
         self.environment["PATH"] = os.pathsep.join([str(root / "build/bin"), os.environ.get("PATH", "")])
 
     def run(self, *command):
-        """Returns the output of a command. If the command fails, the script ends with its messages."""
+        """Runs a command and returns its output. If it fails, exits with the command's messages."""
         try:
             done = subprocess.run([str(part) for part in command], cwd=self.folder, env=self.environment,
                                   capture_output=True, text=True, timeout=120)
@@ -33,13 +33,13 @@ class Tools:
         return (self.folder / name).read_text()
 
     def model(self, name, *options):
-        """Returns the path of a model that fsdp-modelgen writes."""
+        """Writes a model with fsdp-modelgen, and returns its path."""
         self.run("fsdp-modelgen", *options, "-o", name)
         return self.folder / name
 
 
 def expect(found, what):
-    """Returns `found`. If it is empty, the form of the tool's output has changed, and the script ends."""
+    """Returns `found`. If it is empty, the format of a tool's output has changed, and the script exits with an error."""
     if not found:
         sys.exit(f"scripts/draw-pictures: expected {what} in the output of a tool, found none")
     return found

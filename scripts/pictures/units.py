@@ -1,6 +1,6 @@
-"""units.svg: the flat buffer of each unit of a small GPT, and its slices on four ranks.
+"""Draws units.svg: the flat buffer of each unit of a small GPT, and the slice of each buffer on each of four ranks.
 
-Offsets of parameters come from `fsdp-compile --compile-to=shard`, bytes of ranks from `--explain=json`.
+The offsets of parameters are read from the output of `fsdp-compile --compile-to=shard`, and the bytes of a rank from `--explain=json`.
 """
 import json
 import re
@@ -14,7 +14,7 @@ PARAM = re.compile(r'#fsdp\.param<"([^"]+)", tensor<([0-9x]+)x\w+>, (\d+)')
 
 
 def read_units(text):
-    """Returns [(name, shards, shard size, [(parameter, offset, elements)])]."""
+    """Returns [(unit, number of shards, shard size, [(parameter, offset, elements)])]."""
     units = []
     for name, shards, shard, dtype, rest in UNIT.findall(text):
         params = []

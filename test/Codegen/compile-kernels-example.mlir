@@ -1,4 +1,4 @@
-// Scratch of a kernel, in bytes: shared, and per worker.
+// The attribute gives a kernel's scratch memory in bytes: the shared part, then the part per worker.
 // RUN: fsdp-opt %s --fsdp-compile-kernels=target-cpu=x86-64-v3 | FileCheck %s
 
 // CHECK: module attributes {fsdp.kernel_scratch = {k = array<i64: 0, {{[1-9][0-9]*}}>}}

@@ -1,4 +1,4 @@
-// Only functions with fsdp.kernel stay.
+// Only functions with `fsdp.kernel` remain.
 // RUN: fsdp-opt %s --fsdp-keep-kernels | FileCheck %s
 
 // CHECK-NOT: fsdp.mesh

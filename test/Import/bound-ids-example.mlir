@@ -1,4 +1,4 @@
-// The rows of the table become the limit of the ids.
+// The number of rows of the table becomes the limit of the ids.
 // RUN: fsdp-opt %s --fsdp-bound-ids | FileCheck %s
 
 // CHECK: {fsdp.batch = "tokens", fsdp.limit = 9 : i64}

@@ -1,4 +1,4 @@
-// A limit belongs to a batch argument.
+// The attribute `fsdp.limit` is allowed on batch arguments only.
 // RUN: not fsdp-opt %s --fsdp-check-marks 2>&1 | FileCheck %s
 
 // CHECK: error: argument 0 is a parameter, but 'fsdp.limit' is for batch arguments

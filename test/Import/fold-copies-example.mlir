@@ -1,4 +1,4 @@
-// The map reads through the transpose.
+// The transpose becomes a part of the indexing map of the elementwise op that reads it.
 // RUN: fsdp-opt %s --fsdp-fold-copies | FileCheck %s
 
 // CHECK: linalg.generic {{.*}} ins(%[[X:.*]], %{{.*}} : tensor<5x6xf32>, tensor<6x5xf32>)

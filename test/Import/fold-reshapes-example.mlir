@@ -1,4 +1,4 @@
-// Both maps get the shape of the rows, and the views between them are gone.
+// Both elementwise ops get the shape of the rows, and the views between them are removed.
 // RUN: fsdp-opt %s --fsdp-fold-reshapes --canonicalize | FileCheck %s
 
 // CHECK: tensor.collapse_shape

@@ -1,4 +1,4 @@
-// Two maps become one.
+// Two elementwise generics become one.
 // RUN: fsdp-opt %s --fsdp-fuse-elementwise --canonicalize | FileCheck %s
 
 // CHECK: linalg.generic

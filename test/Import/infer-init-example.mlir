@@ -1,4 +1,4 @@
-// A table of a lookup starts from a normal distribution, a factor from 1.
+// A lookup table gets normal initial values, and a factor starts from 1.
 // RUN: fsdp-opt %s --fsdp-infer-init 2>&1 | FileCheck %s
 
 // CHECK: remark: inferred initial values normal(0, 0.02) for 1 parameters: table

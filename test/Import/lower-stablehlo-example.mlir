@@ -1,4 +1,4 @@
-// A product of StableHLO becomes a linalg.generic, a sum an op of arith.
+// A product of StableHLO becomes a linalg.generic, and a sum becomes an op of arith.
 // RUN: fsdp-opt %s --fsdp-lower-stablehlo 2>/dev/null | FileCheck %s
 
 // CHECK: linalg.generic

@@ -1,4 +1,4 @@
-// A softmax between two products becomes one op.
+// Two products with a softmax between them become one fsdp.attention.
 // RUN: fsdp-opt %s --fsdp-raise-attention --canonicalize --cse | FileCheck %s
 
 // CHECK: fsdp.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00

@@ -1,4 +1,4 @@
-// Log-sum-exp minus the logit of the target, averaged, becomes one op.
+// The mean of log-sum-exp minus the target's logit becomes one fsdp.cross_entropy.
 // RUN: fsdp-opt %s --convert-elementwise-to-linalg --fsdp-normalise-ops --fsdp-fold-copies --canonicalize --cse --fsdp-raise-cross-entropy --canonicalize --cse | FileCheck %s
 
 // CHECK: fsdp.cross_entropy %{{.*}}, %{{.*}} : tensor<6x5xf32>, tensor<6xi64>

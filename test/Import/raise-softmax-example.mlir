@@ -1,4 +1,4 @@
-// Maximum, exponential, sum and quotient become one op.
+// Maximum, subtraction, exponential, sum and quotient become one linalg.softmax.
 // RUN: fsdp-opt %s --fsdp-raise-softmax --canonicalize | FileCheck %s
 
 // CHECK-NOT: linalg.generic

@@ -1,4 +1,4 @@
-// A call of a dropout marker becomes a product with random factors; the arguments that these follow from are added.
+// A call of a dropout marker becomes a product with random factors; arguments for the seed, the step and the sample are added.
 // RUN: fsdp-opt %s --fsdp-read-dropout-markers | FileCheck %s
 
 // CHECK: func.func @loss(%{{.*}}, %[[SEED:.*]]: tensor<i64> {fsdp.key = "seed"}

@@ -1,4 +1,4 @@
-// A call of the marker function becomes the op.
+// A call of the marker function becomes an fsdp.stop_gradient.
 // RUN: fsdp-opt %s --fsdp-read-stop-markers | FileCheck %s
 
 // CHECK-NOT: num_stop_gradients

@@ -1,4 +1,4 @@
-// Each state is copied to a buffer in host memory, which always lives.
+// Each state is copied to a persistent buffer in host memory.
 // RUN: fsdp-opt %s --fsdp-add-snapshot-program | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-add-snapshot-program --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=PACKED
 

@@ -1,4 +1,4 @@
-// The kernel needs 4096 bytes per worker.
+// The kernel needs 4096 bytes of scratch memory per worker.
 // RUN: fsdp-opt %s '--fsdp-add-workspace=threads-per-rank=2' | FileCheck %s
 
 // CHECK: fsdp.layout @arena arena 12288 attributes {lower_bound = 64 : i64, worker_bytes = 4096 : i64, workers = 2 : i64, workspace_offset = 4096 : i64}

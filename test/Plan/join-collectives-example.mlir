@@ -1,4 +1,4 @@
-// Nothing is between start and wait.
+// No op is between the start and the await, so the two become one op.
 // RUN: fsdp-opt %s --fsdp-join-collectives | FileCheck %s
 
 // CHECK: fsdp.all_reduce %{{.*}} @mesh ["shard"] sum

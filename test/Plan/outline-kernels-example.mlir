@@ -1,4 +1,4 @@
-// Both dispatches have one structure, so they call one kernel.
+// Both dispatches have the same structure, so they become calls of one kernel.
 // RUN: fsdp-opt %s --fsdp-outline-kernels | FileCheck %s
 
 // CHECK: fsdp.kernel_call @[[K:k_[0-9a-f]{16}]](

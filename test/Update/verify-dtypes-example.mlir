@@ -1,4 +1,4 @@
-// The gradient crosses ranks in bf16, but f32 was asked for.
+// The gradient is reduced over ranks in bf16, but `reduce-dtype` is f32, which is an error.
 // RUN: not fsdp-opt %s --fsdp-verify-dtypes 2>&1 | FileCheck %s
 
 // CHECK: error: gradient reduction over ranks: expected 'f32' or wider, found 'bf16'

@@ -1,4 +1,4 @@
-// The programs eval and reference are missing.
+// The module lacks the programs `eval` and `reference`, which is an error.
 // RUN: not fsdp-opt %s --fsdp-verify-updated 2>&1 | FileCheck %s
 
 // CHECK: error: after Update: expected one function of program 'eval'

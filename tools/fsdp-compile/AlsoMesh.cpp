@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Split "shard=3,replicate=2,shard=2": each mesh ends with its axis 'shard'.
-// 2. Name the files: gpt.fsdp, gpt.shard3.fsdp, gpt.replicate2-shard2.fsdp.
-// 3. For R ranks with A micro-batches each, a mesh of r ranks gets a = R A / r micro-batches. If
-//    that is no whole number, it gets the nearest whole number above 0, and a warning is printed.
+// 1. Split "shard=3,replicate=2,shard=2" into meshes. The axis 'shard' is the last axis of a mesh.
+// 2. Derive the names of the artifacts: gpt.shard3.fsdp and gpt.replicate2-shard2.fsdp.
+// 3. Set the micro-batches of a rank: if R ranks of --mesh have A each, r ranks have R A / r each.
+//    If this is not a whole number, print a warning and use the nearest whole number above 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +73,7 @@ std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
   return std::nullopt;
 }
 
-/// Returns the micro-batches of `mesh` by step 3 above. Prints the warning.
+/// Returns the micro-batches of a rank of `mesh`, and prints the warning (step 3 of the list).
 static int64_t chooseAccumulation(const StepOptions &compiled, StringRef mesh) {
   int64_t all = countRanks(compiled.shard.mesh) * compiled.shard.gradAccum,
           ranks = countRanks(mesh), each = std::max<int64_t>((all + ranks / 2) / ranks, 1);
@@ -96,7 +96,7 @@ int fsdp::compileAlso(const CommandLine &line, const StepOptions &compiled,
     DriverOptions &driver = own.options.driver;
     driver.output = getPathFor(driver.output, mesh);
     driver.alsoMesh.clear();
-    // The batch size of --config holds for the first mesh only, so the file is not read again.
+    // The batch size in the file of --config is that of --mesh, so the file is not read again.
     driver.config.clear();
     driver.explain = ExplainKind::None;
     driver.report.clear();

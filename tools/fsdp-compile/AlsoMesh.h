@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// --also-mesh=shard=3,replicate=2,shard=2 compiles the model again for each mesh, with the other
-// options of the command line, so that a run can resume on other numbers of ranks.
+// --also-mesh=shard=3,replicate=2,shard=2 compiles the model once more for each of two meshes, with
+// the other options of the command line. A run can then resume with another number of ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,20 +16,20 @@
 
 namespace mlir::fsdp {
 
-/// Returns the meshes of --also-mesh, such as "shard=3" and "replicate=2,shard=2". Each ends with
-/// its axis 'shard'. `problem` is set if the text has another form.
+/// Returns the meshes of --also-mesh, such as "shard=3" and "replicate=2,shard=2". The axis 'shard'
+/// is the last of each mesh. If `text` is not such a list, sets `problem`.
 std::vector<std::string> splitMeshes(llvm::StringRef text, std::string &problem);
 
-/// Returns the path of the artifact for `mesh`, beside the artifact of -o: gpt.fsdp and shard=3
-/// give gpt.shard3.fsdp.
+/// Returns the path of the artifact for `mesh`, derived from the path of -o. For gpt.fsdp and
+/// shard=3, it is gpt.shard3.fsdp.
 std::string getPathFor(llvm::StringRef output, llvm::StringRef mesh);
 
-/// Returns an error about --also-mesh and its files, or nothing.
+/// Returns an error if --also-mesh or the artifacts' paths are not valid, or nothing.
 std::optional<std::string> checkAlsoMesh(const StepOptions &options);
 
-/// Compiles the model for each mesh of --also-mesh. `compiled` has the options of `line`, which is
-/// compiled already. Keeps the number of micro-batches over all ranks, or warns if that is
-/// impossible. Returns the exit code of the first failure, or 0.
+/// Compiles the model for each mesh of --also-mesh. `compiled` are the options with which the model
+/// has been compiled for --mesh. The total number of micro-batches over all ranks does not change,
+/// or there is a warning. Returns the exit code of the first failure, or 0.
 int compileAlso(const CommandLine &line, const StepOptions &compiled,
                 llvm::function_ref<int(const CommandLine &)> compile);
 

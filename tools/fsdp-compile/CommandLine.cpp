@@ -97,8 +97,8 @@ bool fsdp::printedHelp(ArrayRef<char *> arguments) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The rows of the table as options of llvm::cl. The options are local, so that none stays
-/// registered: the linker, which runs in this process, resets registered options.
+/// The rows of the options' table as options of llvm::cl. An object unregisters them at its end,
+/// because the linker, which runs in this process, resets all registered options.
 class ClOptions {
 public:
   cl::opt<std::string> input{cl::Positional, cl::init("-")};
@@ -122,7 +122,7 @@ public:
       option->removeArgument();
   }
 
-  /// Sets the given options. Returns an error about an option, or nothing.
+  /// Sets the options that the command line gives. Returns an error about a value, or nothing.
   std::optional<std::string> read(StepOptions &options) const {
     for (auto [row, option] : llvm::zip_equal(getOptionRows(), this->options)) {
       if (!option->getNumOccurrences())
@@ -146,7 +146,7 @@ private:
 };
 } // namespace
 
-/// Returns an error if an option that may be given only once is repeated.
+/// Returns an error if the command line repeats an option that may be given only once.
 static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   for (StringRef argument : arguments) {
     StringRef name = argument.ltrim('-').split('=').first;
@@ -160,8 +160,8 @@ static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   return std::nullopt;
 }
 
-/// Returns the folder of --kernel-cache. Returns an empty text if an option of LLVM itself is
-/// given: such an option may change the code, but is not in the cache's key.
+/// Returns the folder of --kernel-cache, or an empty text if the command line has an option of
+/// LLVM. Such an option may change the generated code, but is not part of the cache's keys.
 static std::string chooseKernelCache(const StepOptions &options) {
   for (const auto &[name, option] : cl::getRegisteredOptions())
     if (option->getNumOccurrences() && !findOption(name))
@@ -222,7 +222,7 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
 // Checks beyond the table
 //===----------------------------------------------------------------------===//
 
-/// Returns the text "import, shard, ..., plan or codegen".
+/// Returns the names of all stages as the text "import, shard, ..., plan or codegen".
 static std::string listStages() {
   std::string names;
   for (const Phase &phase : getPhases())
@@ -234,7 +234,7 @@ static std::string listStages() {
   return names;
 }
 
-/// Returns an error about a combination of outputs, or nothing.
+/// Returns an error about contradictory output options, or nothing.
 static std::optional<std::string> checkOutputs(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
   bool explains = driver.explain != ExplainKind::None, reports = !driver.report.empty(),

@@ -18,21 +18,21 @@ namespace mlir::fsdp {
 struct CommandLine {
   StepOptions options;
   FileOptions file;          ///< options of --config
-  bool listsKeys = false;    ///< print only the table of foreign keys
+  bool listsKeys = false;    ///< print only docs/reference/config-files.md
   bool listsOptions = false; ///< print only docs/reference/options.md
 };
 
-/// Prints --help or --help-hidden and returns true, if an argument asks for it.
+/// If an argument is --help or --help-hidden, prints the help and returns true.
 bool printedHelp(llvm::ArrayRef<char *> arguments);
 
 /// Reads the command line and its configuration file. Returns nothing after an error was printed.
 std::optional<CommandLine> readCommandLine(int argc, char **argv);
 
-/// Prints "fsdp-compile: message", and the key of the configuration file that caused it.
+/// Prints "fsdp-compile: message", and the key of `file` that caused the error if there is one.
 void printUsageError(const llvm::Twine &message, const FileOptions &file = {});
 
-/// Returns an error about a combination of options, or nothing. Checks combinations that depend on
-/// a stage, a file or the positional argument, which the table of options cannot check.
+/// Returns an error about a combination of options, or nothing. Checks the combinations that the
+/// table of options cannot describe: those with a stage, a file or the positional argument.
 std::optional<std::string> checkUsage(const StepOptions &options);
 
 } // namespace mlir::fsdp

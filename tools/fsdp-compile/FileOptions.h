@@ -13,18 +13,18 @@
 
 namespace mlir::fsdp {
 
-/// The options of the configuration file of --config.
+/// The options in the configuration file that --config names.
 class FileOptions {
 public:
-  /// Sets the options of the file that the command line does not set. Returns false after an error
-  /// was printed.
+  /// Reads the file, and sets those of its options that the command line does not set. Returns
+  /// false after printing an error.
   bool read(StepOptions &options);
 
-  /// If `message` begins with an option that the file set, prints the key of that option.
+  /// If `message` begins with the name of an option that the file has set, prints the option's key.
   void noteOrigin(llvm::StringRef message) const;
 
-  /// Compares batches and ranks of the file with the model and the mesh. Sets the resulting number
-  /// of micro-batches, unless the command line sets it.
+  /// Checks the file's batch sizes and ranks against the model's batch and the mesh. Sets the
+  /// number of micro-batches that follows from them, unless the command line sets the number.
   LogicalResult checkBatch(ModuleOp imported, StepOptions &options) const;
 
 private:
@@ -34,8 +34,8 @@ private:
   std::string path;
 };
 
-/// Returns the number of ranks of a mesh given as text. An invalid mesh is reported by the stage
-/// Shard.
+/// Returns the number of ranks of a mesh such as "shard=2". Reports no error if the mesh is
+/// invalid.
 int64_t countRanks(llvm::StringRef mesh);
 
 } // namespace mlir::fsdp

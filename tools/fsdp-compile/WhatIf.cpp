@@ -5,13 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Split "mesh=replicate=2,shard=8,param-dtype=bf16" into options. A segment that begins with an
-//    axis continues the mesh before it. A segment without '=' continues the value before it, as in
-//    "freeze=h.0,*.bias". `model=FILE` names another model, for another batch or length.
-// 2. Build the command line of each plan. Drop outputs, the options that the question sets, and
-//    options that have no effect with the question's (--beta2 beside optimizer=sgd); append the
-//    question's options and --overlap --explain=json.
-// 3. Print one row per plan, with the plan's error if it failed. Mark a plan whose output equals
-//    that of the given plan.
+//    axis, such as shard=8, is part of the mesh before it. A segment without '=' is part of the
+//    value before it, as in "freeze=h.0,*.bias". `model=FILE` names another model, such as one with
+//    another batch size.
+// 2. Build the command line of each plan. Remove outputs, the options that the question sets, and
+//    options without effect beside them (--beta2 beside optimizer=sgd). Append the options of the
+//    question and --overlap --explain=json.
+// 3. Print one row per plan. The row of a failed plan has the error. Mark a plan whose output
+//    equals that of the plan without changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,25 +35,25 @@ using llvm::StringRef;
 static constexpr unsigned mostSeconds = 600;
 
 namespace {
-/// Changes that a question makes to the command line.
+/// A question: the changes to the command line for one plan.
 struct Question {
   std::string text, model;
   std::vector<std::string> options; // such as --mesh=shard=64
 };
 
-/// Measures of one plan.
+/// The measures of a plan, or the error.
 struct Answer {
   int64_t arena = 0, owned = 0, sent = 0;
   double compute = 0, exposed = 0;
-  std::string plan; // whole output of the plan
+  std::string plan; // output of --explain=json
   std::string problem;
-  int code = 0; // exit code if there is a problem
+  int code = 0; // exit code if `problem` is set
 };
 } // namespace
 
 static StringRef getOptionName(StringRef argument) { return argument.ltrim('-').split('=').first; }
 
-/// Returns why a question cannot set the option, or an empty text if it can.
+/// Returns the reason why a question cannot set an option, or an empty text.
 static std::string whyNotAsked(StringRef name) {
   if (name == "batch" || name == "seq")
     return "'" + name.str() + "' is part of the model: generate such a model and give model=FILE";
@@ -72,7 +73,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  std::string *value = nullptr; // value that the next segment may continue
+  std::string *value = nullptr; // value to which the next segment may be appended
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;
     bool isAxis = name == "shard" || name == "replicate",
@@ -100,8 +101,8 @@ static std::optional<Question> readQuestion(StringRef text) {
 namespace {
 /// An argument of the command line.
 struct Argument {
-  StringRef name;       ///< of the option; empty if the argument is no option
-  const OptionRow *row; ///< of the option, or null
+  StringRef name;       ///< name of the option, or empty for the positional argument
+  const OptionRow *row; ///< row of the option in the table, or null
   std::string text;     ///< value of the option
   std::vector<std::string> words;
 };
@@ -119,7 +120,7 @@ static std::vector<Argument> readArguments(ArrayRef<std::string> words) {
       continue;
     if (row->alone)
       arguments.back().text = row->alone->str();
-    else if (index + 1 < words.size()) { // the value is separate, as in --mesh shard=2
+    else if (index + 1 < words.size()) { // the value is the next argument, as in --mesh shard=2
       arguments.back().text = words[++index];
       arguments.back().words.push_back(words[index]);
     }
@@ -127,8 +128,8 @@ static std::vector<Argument> readArguments(ArrayRef<std::string> words) {
   return arguments;
 }
 
-/// Step 2 of the list above. Appends to `withoutEffect` the options that have no effect with those
-/// of the question, but have one without.
+/// Step 2 of the list above. Appends to `withoutEffect` the options of the command line that have
+/// no effect beside those of the question.
 static std::vector<std::string> makeCommand(ArrayRef<std::string> words, StringRef input,
                                             const Question &question,
                                             std::vector<std::string> &withoutEffect) {
@@ -137,7 +138,7 @@ static std::vector<std::string> makeCommand(ArrayRef<std::string> words, StringR
   std::vector<Argument> arguments = readArguments(words);
   StepOptions given, asked;
   auto set = [](StepOptions &options, StringRef name, StringRef text) {
-    (void)setOption(options, name, text, OptionOrigin::CommandLine); // errors are those of the plan
+    (void)setOption(options, name, text, OptionOrigin::CommandLine); // planning reports an error
   };
   for (const Argument &argument : arguments)
     if (argument.row)
@@ -168,7 +169,7 @@ static int64_t getInteger(const llvm::json::Object *object, StringRef name) {
   return object ? object->getInteger(name).value_or(0) : 0;
 }
 
-/// Runs one plan and returns its measures (for step 3 of the list above).
+/// Makes one plan in a new process, and returns the measures for step 3.
 static Answer plan(StringRef program, ArrayRef<std::string> command) {
   Answer answer;
   llvm::SmallString<128> out, err;
@@ -250,7 +251,7 @@ int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input,
       << llvm::left_justify("", width)
       << "        arena        owned         sent        compute        exposed           step\n";
   int code = 0;
-  std::optional<std::string> given; // the output of the given plan
+  std::optional<std::string> given; // output of the plan without changes
   for (const Question &question : questions) {
     std::vector<std::string> withoutEffect;
     Answer answer = plan(program, makeCommand(arguments, input, question, withoutEffect));

@@ -14,10 +14,10 @@
 
 namespace mlir::fsdp {
 
-/// Plans the step once with `arguments`, and once more for each of `questions`
-/// ("mesh=shard=64,param-dtype=bf16"), without code. Prints a table of memory, traffic and
-/// estimated time. A new process of this program makes each plan. The row of a plan that fails has
-/// its error. Returns the exit code: 2 if a question is invalid, 1 if a plan failed.
+/// Plans the step with `arguments`, and for each of `questions` with changed options, such as
+/// "mesh=shard=64,param-dtype=bf16". No code is generated. A new process of this program makes each
+/// plan. Prints a table of memory, traffic and estimated time, and the errors of failed plans.
+/// Returns the exit code: 0 on success, 2 if a question is invalid, 1 if a plan failed.
 int answerWhatIf(llvm::ArrayRef<std::string> arguments, llvm::StringRef input,
                  llvm::ArrayRef<std::string> questions);
 

@@ -34,10 +34,10 @@ using namespace mlir::fsdp;
 
 static constexpr int badUsage = 2;
 
-/// Prints "file:line:column: ", or nothing for a location without a file.
+/// Prints a location as "file:line:column: ". Prints nothing if it has no file.
 static void printLocation(Location loc, llvm::raw_ostream &os) {
   if (auto file = dyn_cast<FileLineColLoc>(loc);
-      // Line 0 means the location of the module.
+      // The location of a module has line 0.
       file && file.getLine() == 0)
     os << file.getFilename().getValue() << ": ";
   else if (file)
@@ -63,7 +63,7 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes the output of `write` to a file, which is complete or absent afterwards.
+/// Writes the text that `write` prints to a file. The file is never incomplete.
 static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::string text;
@@ -100,10 +100,10 @@ static ParseLimits limitsOf(const DriverOptions &driver) {
   return limits;
 }
 
-/// Returns the measures of the plan with another value of --grad-sync.
+/// Plans the step with the value `sync` of --grad-sync and returns the measures of the plan.
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
-  // The plan with the given value has already reported diagnostics.
+  // The first plan has already reported the diagnostics.
   ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
   options.shard.gradSync = sync;
   options.driver.timing = false;
@@ -132,7 +132,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
       *step.module, asked == GradSync::Last ? "--grad-sync=last" : "--grad-sync=each", true);
   if (asked == GradSync::Auto && other->arenaBytes == own.arenaBytes &&
       other->reducedBytes == own.reducedBytes) {
-    own.option = other->option; // --grad-sync=auto chose the other value
+    own.option = other->option; // --grad-sync=auto has chosen the value of `other`
     other = planOtherwise(step.options, GradSync::Each, context);
     if (failed(other))
       return {};
@@ -143,7 +143,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
   return choices;
 }
 
-/// Prints the explanation and writes the report, if requested.
+/// If requested, prints the explanation of the plan and writes its report.
 static LogicalResult explainStep(const StepCompilation &step) {
   const DriverOptions &driver = step.options.driver;
   if (driver.explain == ExplainKind::Dtypes)
@@ -159,8 +159,8 @@ static LogicalResult explainStep(const StepCompilation &step) {
   return driver.report.empty() ? success() : writePage(step);
 }
 
-/// Compiles the kernels and writes the artifact, if requested. With a memory limit, explains the
-/// plan and checks the arena before it compiles the kernels, because compiling takes longest.
+/// If requested, compiles the kernels and writes the artifact. With a memory limit, first explains
+/// the plan and checks the arena's size, because compiling the kernels takes the most time.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),
@@ -178,7 +178,7 @@ static int finish(StepCompilation &step) {
   return !writes || succeeded(runPhases(step, "package", "package")) ? 0 : 1;
 }
 
-/// Checks options that may be invalid although no phase reads them.
+/// Checks the values of options before the stages that read them, which may not run.
 static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
       failed(loadCluster(module.getContext(), options.plan.cluster)))
@@ -192,12 +192,12 @@ static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   return success();
 }
 
-/// Compiles for one mesh. Sets `compiled` to the options of the plan. Returns the exit code.
+/// Compiles for one mesh. Sets `compiled` to the options that were used. Returns the exit code.
 static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  // Diagnostics omit ops, because users know their model and not the IR.
+  // Diagnostics do not print ops, because users know their model but not the IR.
   context.printOpOnDiagnostic(false);
   const DriverOptions &driver = line.options.driver;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {
@@ -245,7 +245,7 @@ static int compileAll(const CommandLine &line) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
-  // At a file-size limit, a write then fails instead of ending the process.
+  // If SIGXFSZ is ignored, a write beyond a file-size limit fails and does not end the process.
   std::signal(SIGXFSZ, SIG_IGN);
   registerTargets();
   if (printedHelp(ArrayRef(argv, argc)))

@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The derivative along a direction u takes four evaluations (error h⁴):
+// Four evaluations approximate the derivative of f at x in the direction u, with an error of O(h⁴):
 //
 //   D(u) = (8 (f(x + hu) - f(x - hu)) - (f(x + 2hu) - f(x - 2hu))) / 12h
 //
-// D(u) is compared with <gradient, u>. A small argument is checked in every unit direction; a
-// larger argument in some unit directions and some random directions. A random direction covers all
-// elements at once.
+// D(u) is compared with <g, u>, where g is the compiler's gradient. A small argument is checked in
+// every unit direction, and a larger one in some unit directions and some random directions. A
+// random direction changes all elements.
 //
-// - An error is relative to the largest of <g, u>, D(u) and 1e-3 of the largest possible <g, u>.
-//   The limit of the error includes the rounding errors of the finite differences.
-// - Along an argument without gradient the differences must be zero.
-// - Results of fsdp.stop_gradient keep the values that they have at x (HoldStopped.cpp).
+// - The error is divided by the largest of <g, u>, D(u) and 1e-3 of the largest possible <g, u>.
+//   The allowed error includes the rounding errors of the finite differences.
+// - For an argument without a gradient, the differences must be zero.
+// - In all evaluations, the results of fsdp.stop_gradient are those at x (HoldStopped.cpp).
 // - NaN and infinite values are reported instead of compared.
 //
 //===----------------------------------------------------------------------===//
@@ -29,7 +29,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gradcheck;
 
 namespace {
-/// SplitMix64.
+/// The generator SplitMix64 of random numbers.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -45,7 +45,7 @@ private:
   uint64_t state;
 };
 
-using Direction = std::vector<std::pair<int64_t, double>>; // pairs of element and component
+using Direction = std::vector<std::pair<int64_t, double>>; // (index of an element, component of u)
 
 class Checker {
 public:
@@ -72,8 +72,8 @@ private:
 } // namespace
 
 double gradcheck::boundFor(unsigned precision, unsigned numOps, double tolerance) {
-  // 16-bit types round results of f32 arithmetic once. In f32 the roundings of all ops accumulate
-  // randomly.
+  // A value of a 16-bit type is computed in f32 and rounded once to 16 bits. In f32, the rounding
+  // errors of n ops are taken to add up to the square root of n.
   double roundings = precision < 24 ? 8 : 8 * std::max(1.0, std::sqrt(numOps));
   return std::max(tolerance, roundings * std::ldexp(1.0, -static_cast<int>(precision)));
 }
@@ -93,8 +93,8 @@ void Checker::fill(std::vector<Buffer> &arguments) {
   }
 }
 
-/// Copies the arguments in f64, appends the values that the differences hold constant, and
-/// evaluates the loss.
+/// Copies the arguments to f64, appends the values that finite differences keep constant, and
+/// computes the loss.
 LogicalResult Checker::start(std::vector<Buffer> &arguments) {
   Type f64 = Float64Type::get(function.loss.getContext());
   for (Buffer &buffer : arguments) {
@@ -152,12 +152,12 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
   double rounding = 0x1p-50 * (1 + std::abs(value)) / h, error = std::abs(claimed - difference);
   double scale = std::max(
       {std::abs(claimed), std::abs(difference), 1e-3 * row.largest * std::sqrt(length), 1e-30});
-  // Rounding in types narrower than f64 is relative to the largest possible <g, u>, not to <g, u>.
+  // In types narrower than f64, rounding errors are in proportion to the largest possible <g, u>.
   if (row.isNarrow)
     scale = std::max(scale, row.largest * std::sqrt(length));
-  if (!(error <= row.bound * scale + rounding)) // the negation also rejects NaN
+  if (!(error <= row.bound * scale + rounding)) // is also true for NaN
     row.ok = false;
-  // A gradient of zero has no relative error.
+  // If the gradient is zero, there is no relative error to report.
   if (gradient || !row.ok)
     row.worst = std::max(row.worst, error / scale);
   ++row.numChecked;

@@ -13,33 +13,33 @@
 namespace mlir::fsdp::gradcheck {
 
 struct CheckOptions {
-  double tolerance = 1e-6; ///< relative bound in f64; larger for narrower types
-  double step = 1e-4;      ///< step of the differences
+  double tolerance = 1e-6; ///< largest relative error in f64; narrower types allow more
+  double step = 1e-4;      ///< step h of the finite differences
   uint64_t seed = 1;
-  int64_t allElements = 64; ///< arguments up to this size are checked in every element
-  int64_t elements = 6;     ///< random elements of larger arguments
-  int64_t directions = 3;   ///< random directions of larger arguments
+  int64_t allElements = 64; ///< arguments of at most so many elements are checked in all
+  int64_t elements = 6;     ///< number of random elements to check in larger arguments
+  int64_t directions = 3;   ///< number of random directions for larger arguments
 };
 
-/// Result of the check of one argument.
+/// The result for one checked argument.
 struct Row {
   std::string function, argument;
   RankedTensorType type;
   int64_t numChecked = 0;
-  double largest = 0; ///< largest element of the gradient
+  double largest = 0; ///< largest absolute value of the gradient
   double worst = 0;   ///< largest relative error
   double bound = 0;
-  unsigned precision = 53; ///< bits of the narrowest float
+  unsigned precision = 53; ///< significand bits of the function's narrowest float
   bool isNarrow = false;   ///< true if a float of the function is narrower than f64
-  std::string notFinite;   ///< first value that is NaN or infinite, or empty
+  std::string notFinite;   ///< name of the first value with NaN or infinity, or empty
   bool ok = true;
 };
 
-/// Returns the bound of the relative error for a function of `numOps` ops whose narrowest float has
-/// `precision` bits.
+/// Returns the largest allowed relative error of a function of `numOps` ops whose narrowest float
+/// type has `precision` significand bits.
 double boundFor(unsigned precision, unsigned numOps, double tolerance);
 
-/// Returns one row per checked argument. Fails if a function cannot be run.
+/// Returns a row for each checked argument. Fails if a function cannot be run.
 FailureOr<std::vector<Row>> check(const Function &function, Engine &forward, Engine &gradient,
                                   const CheckOptions &options);
 

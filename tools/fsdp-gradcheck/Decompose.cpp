@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the formulas of the op descriptions element by element. Sums run in order. Narrow
-// types are widened to f32, as the ops specify.
+// Implements the formulas in the descriptions of the ops element by element. Sums add the terms in
+// order. As the descriptions require, types narrower than 32 bits are widened to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Builds scalar code.
+/// Builds arithmetic on scalars.
 struct Code {
   OpBuilder &b;
   Location loc;
@@ -50,7 +50,7 @@ struct Code {
   Value sub(Value l, Value r) { return arith::SubFOp::create(b, loc, l, r); }
   Value mul(Value l, Value r) { return arith::MulFOp::create(b, loc, l, r); }
   Value select(Value c, Value l, Value r) { return arith::SelectOp::create(b, loc, c, l, r); }
-  /// Returns whether target `t` counts, and its index, which is 0 if the target does not count.
+  /// Returns whether target `t` is not ignored, and its index, or 0 for an ignored target.
   std::pair<Value, Value> target(Value t, std::optional<int64_t> ignored) {
     Value valid = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
     if (ignored) {
@@ -127,7 +127,7 @@ static void decompose(ScatterAddRowsOp op, IRRewriter &b) {
   b.replaceOp(op, nest.results);
 }
 
-/// Builds the number of rows that count, but at least 1, so that the mean over no rows is 0.
+/// Builds max(1, number of rows whose target is not ignored). The mean over no rows is then 0.
 static Value countRows(Code &code, Value targets, std::optional<int64_t> ignored, Type type) {
   int64_t rows = cast<RankedTensorType>(targets.getType()).getDimSize(0);
   Value count = fold(code, rows, code.real(type, 0), [&](Code &c, Value sum, Value n) {
@@ -221,8 +221,8 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
       }));
 }
 
-/// Computes every score again for every element. Shares no code with the compiler's decomposition,
-/// which computes the gradient.
+/// Computes the scores again for each element of the result. An op that a gradient op uses is
+/// lowered by the compiler's decomposition instead.
 static void decompose(AttentionOp op, IRRewriter &b) {
   if (llvm::any_of(op->getUsers(), llvm::IsaPred<AttentionGradOp>))
     return b.replaceOp(op, lowerToLinalg(op, b));
@@ -287,7 +287,7 @@ static void decompose(AttentionOp op, IRRewriter &b) {
 static void decompose(AttentionGradOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 static void decompose(RandomOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 
-/// Replaces math.clampf, because --math-expand-ops of MLIR 22 exchanges its bounds.
+/// Decomposes math.clampf here, because --math-expand-ops of MLIR 22 swaps its two bounds.
 static void decompose(math::ClampFOp op, IRRewriter &b) {
   Value low = arith::MaximumFOp::create(b, op.getLoc(), op.getValue(), op.getMin());
   b.replaceOp(op, arith::MinimumFOp::create(b, op.getLoc(), low, op.getMax()));
@@ -296,7 +296,7 @@ static void decompose(math::ClampFOp op, IRRewriter &b) {
 LogicalResult gradcheck::decomposeRaisedOps(ModuleOp module) {
   IRRewriter b(module.getContext());
   SmallVector<Operation *> raised;
-  // Attention is first, because its gradient may create scatters.
+  // Attention is decomposed first, because its gradient may create scatter ops.
   module.walk([&](Operation *op) {
     if (isa<AttentionOp, AttentionGradOp>(op))
       raised.push_back(op);

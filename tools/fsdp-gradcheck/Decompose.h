@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// Rewrites softmax, fsdp ops and others as plain loops. The loops are direct and independent of
-/// the compiler's decompositions.
+/// Rewrites softmax and fsdp ops, such as attention and cross-entropy, as loops. The compiler's
+/// decompositions are called only for fsdp.random, and for attention with a gradient op.
 LogicalResult decomposeRaisedOps(ModuleOp module);
 
 } // namespace mlir::fsdp::gradcheck

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Turn arguments and results into memrefs, passed as plain pointers.
-// 2. Decompose raised ops into loops (Decompose.cpp) and bufferize.
-// 3. Turn every allocation into a static buffer, so that calls leak nothing.
-// 4. Check indices and divisors before they are used (GuardAccesses.cpp).
-// 5. Lower linalg to loops, math to libm, and all to LLVM. Run the JIT without optimisation,
-//    because compiling takes most of the time.
+// 1. Turn arguments and results into memrefs, which are passed as plain pointers.
+// 2. Decompose softmax and fsdp ops into loops (Decompose.cpp), and bufferize.
+// 3. Turn every allocation into a global buffer, so that calls allocate no memory.
+// 4. Add checks of indices and divisors (GuardAccesses.cpp).
+// 5. Lower linalg to loops, math ops to calls of libm, and all ops to LLVM. The JIT does not
+//    optimise, because compiling takes most of the time.
 //
-// No code of the compiler under test is used.
+// Only ops that compute gradients, and fsdp.random, are lowered by code of the compiler under test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ void Buffer::set(int64_t i, double v) {
   std::memcpy(bytes.data() + i * elementSize, &bits, elementSize);
 }
 
-/// Returns a symbol that differs from all names of libm.
+/// Returns a symbol for a function that differs from all names of functions in libm.
 static std::string symbolOf(StringRef function) { return ("checked." + function).str(); }
 
 /// Turns a function on tensors into a function on memrefs.
@@ -101,7 +101,7 @@ static void exposeBuffers(func::FuncOp func) {
                                                       /*writable=*/true);
   }
   terminator->setOperands({});
-  // The last argument receives the fault that a guard records.
+  // The last argument is the memory in which a failed guard stores the fault.
   types.push_back(MemRefType::get({2}, b.getI64Type()));
   block.addArgument(types.back(), func.getLoc());
   func.removeArgAttrsAttr();
@@ -110,7 +110,7 @@ static void exposeBuffers(func::FuncOp func) {
   func->setAttr("llvm.emit_c_interface", b.getUnitAttr());
 }
 
-/// Turns memref.alloc into a global, and memref.copy into loops.
+/// Replaces each memref.alloc by a global buffer, and each memref.copy by loops.
 static void simplifyMemory(ModuleOp module) {
   SymbolTable symbols(module);
   OpBuilder b(module.getContext());

@@ -14,7 +14,7 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// The bytes of one tensor, read and written as doubles.
+/// The bytes of one tensor, whose elements are read and written as doubles.
 class Buffer {
 public:
   explicit Buffer(RankedTensorType type);
@@ -31,13 +31,13 @@ private:
   std::vector<char> bytes;
 };
 
-/// All public functions of a module, compiled through upstream loops and libm.
+/// All public functions of a module, compiled with upstream MLIR passes and libm.
 class Engine {
 public:
-  /// Compiles and consumes the module. Returns null after a diagnostic.
+  /// Compiles a module. Returns null after reporting an error.
   static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module);
   /// Runs a function. Arguments and results are in the order of the function's type. Fails with a
-  /// diagnostic if an index is out of range.
+  /// diagnostic if an index is out of range or an integer division is undefined.
   LogicalResult call(StringRef name, MutableArrayRef<Buffer> arguments,
                      MutableArrayRef<Buffer> results);
 

@@ -11,20 +11,20 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// An access or a division whose operand is checked at run time.
+/// A memory access or an integer division whose operand is checked at run time.
 struct Guard {
   Location loc;
   bool isDivision = false;
-  int64_t bound = 0; ///< an index has to be in [0, bound)
+  int64_t bound = 0; ///< an index must be in [0, bound)
 };
 
-/// Makes each access of \p func stay in its buffer, and each integer division defined. If a guard
-/// fails, the last argument of \p func, a memref<2xi64>, receives 1 + the guard's index in \p
-/// guards, and the value. Appends to \p guards. Fails with a diagnostic if a buffer is empty,
-/// because a failed access then has no substitute.
+/// Adds checks to \p func so that no access is outside its buffer and no integer division is
+/// undefined. Appends the guards to \p guards. If a guard fails, the last argument of \p func, a
+/// memref<2xi64>, receives 1 + the guard's index in \p guards, and the value. Fails with a
+/// diagnostic if a buffer is empty, because there is no element to access instead.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 
-/// Reports the error of a guard that found \p value.
+/// Reports the error of a guard that failed for \p value.
 void report(const Guard &guard, int64_t value);
 
 } // namespace mlir::fsdp::gradcheck

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finite differences of x * x vary both factors. But the gradient of x * stop_gradient(x) is the
-// gradient of x * c with c = x. So c becomes an argument:
+// Finite differences of x * stop_gradient(x) would vary both factors, but the gradient is that of x
+// * c with the constant c = x. So c becomes an argument of f:
 //
 //   f(x) = x * stop_gradient(x)     becomes     f(x, c) = x * c     and     f.held(x) = x
 //
-//  1. f.held is a copy of f that returns the inputs of the fsdp.stop_gradient ops, with each such
-//     op replaced by its input.
-//  2. In f, the result of each fsdp.stop_gradient becomes an argument, after all others.
+//  1. f.held is a copy of f in which each fsdp.stop_gradient is replaced by its input. f.held
+//     returns these inputs.
+//  2. In f, the result of each fsdp.stop_gradient becomes an argument after the other arguments.
 //
-// The checker calls f.held once, at the point at which it computes the differences of f.
+// The checker calls f.held once, at the point x at which it computes the differences of f.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,11 +12,12 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// Returns the name of the function that computes the held values of `function`.
+/// Returns the name of the function that computes the stopped values of `function`.
 std::string getHeldName(StringRef function);
 
 /// Makes the result of each fsdp.stop_gradient in `func` an argument, and adds a function that
-/// computes these results. Sets `function.held`. Does nothing if there is no fsdp.stop_gradient.
+/// computes the values for these arguments. Sets `function.held`. Does nothing if there is no
+/// fsdp.stop_gradient.
 LogicalResult holdStopped(func::FuncOp func, Function &function);
 
 } // namespace mlir::fsdp::gradcheck

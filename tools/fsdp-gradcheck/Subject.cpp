@@ -6,8 +6,9 @@
 //
 //   f(args) -> tensors     becomes     f(args, weights) -> loss = Σ weights · tensors
 //
-// There are two versions. For finite differences, `forward` has all floats in f64. `gradient` has
-// the types of the model, and the stage Differentiate differentiates it.
+// There are two versions of each function f. The version in `forward` computes in f64, for finite
+// differences. The version in `gradient` has the types of the model, and the stage Differentiate
+// differentiates it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,7 @@ static Type widen(Type type) {
   return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
 }
 
-/// Builds sum + Σ weight · x, in the type of `sum`.
+/// Builds sum + Σ weight · x over the elements of x, in the type of `sum`.
 static Value addWeighed(OpBuilder &b, Location loc, Value x, Value weight, Value sum) {
   unsigned rank = cast<RankedTensorType>(x.getType()).getRank();
   AffineMap all = b.getMultiDimIdentityMap(rank), none = AffineMap::get(rank, 0, b.getContext());
@@ -62,7 +63,7 @@ static Value addWeighed(OpBuilder &b, Location loc, Value x, Value weight, Value
       .getResult(0);
 }
 
-/// Reduces the float results to one loss.
+/// Replaces the results of a function by one loss, the weighed sum of all float results.
 static LogicalResult makeLoss(func::FuncOp func) {
   Operation *terminator = func.getBody().front().getTerminator();
   SmallVector<Value> results;
@@ -122,8 +123,8 @@ static void setRange(func::FuncOp func, unsigned i, Argument &argument) {
     argument.ignore = ignore.getInt();
 }
 
-/// Describes the arguments. The checked arguments are the float arguments that are trainable
-/// parameters, or all float arguments if no argument is marked.
+/// Describes the arguments. If arguments are marked as parameters, those that are float and
+/// trainable are checked. Otherwise all float arguments are.
 static LogicalResult describe(func::FuncOp func, Function &function) {
   function.name = func.getName().str();
   bool marked = llvm::any_of(llvm::seq<unsigned>(0, func.getNumArguments()), [&](unsigned i) {
@@ -158,7 +159,7 @@ static LogicalResult describe(func::FuncOp func, Function &function) {
   return success();
 }
 
-/// Makes all floats f64.
+/// Changes all float types of a module to f64.
 static void widenModule(ModuleOp module) {
   AttrTypeReplacer replacer;
   Type f64 = Float64Type::get(module.getContext());
@@ -187,7 +188,7 @@ static void widenModule(ModuleOp module) {
   });
 }
 
-/// Multiplies by 1.0001 the result of op `n` of each backward.
+/// Multiplies the result of op number `n` in each backward by 1.0001.
 static void spoil(ModuleOp module, unsigned n) {
   for (auto func : module.getOps<func::FuncOp>()) {
     SmallVector<linalg::GenericOp> backward;

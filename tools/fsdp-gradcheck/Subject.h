@@ -12,27 +12,27 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// One argument of a checked function.
+/// An argument of a checked function.
 struct Argument {
   std::string name;
   RankedTensorType type;
   bool isChecked = false;
   double low = -1, high = 1;     ///< range of floats
-  int64_t limit = 2;             ///< integers are in [0, limit)
-  std::optional<int64_t> ignore; ///< value that some elements take, such as a padding id
+  int64_t limit = 2;             ///< random integers are in [0, limit)
+  std::optional<int64_t> ignore; ///< value that some elements get, such as a padding id
 };
 
-/// One function: its loss in f64, and its gradients in its own types.
+/// A checked function: types of its arguments, its loss and its gradients.
 struct Function {
   std::string name;
   std::vector<Argument> arguments;
-  RankedTensorType loss;               ///< type of the loss that the gradient function returns
-  std::vector<unsigned> gradients;     ///< argument of each returned gradient
+  RankedTensorType loss;               ///< type of the loss in the gradient function
+  std::vector<unsigned> gradients;     ///< index of each gradient's argument
   std::vector<RankedTensorType> types; ///< types of the returned gradients
-  unsigned precision = 53;             ///< bits of the function's narrowest float
-  unsigned numOps = 0; ///< number of structured ops, which bounds successive roundings
+  unsigned precision = 53;             ///< significand bits of the narrowest float
+  unsigned numOps = 0;                 ///< number of structured ops, each of which may round
   std::vector<RankedTensorType>
-      held; ///< types of values that differences hold constant: the last arguments of the forward
+      held; ///< types of the stopped values: the last arguments of the forward
 };
 
 struct Subject {
@@ -41,13 +41,13 @@ struct Subject {
   OwningOpRef<ModuleOp> gradient; ///< differentiated
 };
 
-/// Fails with an error if the tensors of a function have more than 2^24 elements together, because
-/// every evaluation keeps all tensors in memory, and each direction takes several evaluations.
+/// Fails with an error if the tensors of a function have more than 2^24 elements together. All of
+/// them are in memory, and each direction needs several evaluations.
 LogicalResult checkSizes(ModuleOp module);
 
-/// Prepares the functions: inlines calls, reduces each function to one loss (tensors get random
-/// weights), and differentiates. `widen` makes all floats f64 first. If `sabotage` is n > 0,
-/// changes the result of op n of each backward by the factor 1.0001.
+/// Prepares the functions: inlines calls, replaces the results by one loss with random weights, and
+/// differentiates the loss. If `widen` is set, first changes all floats to f64. If `sabotage` is n
+/// > 0, multiplies the result of op n in each backward by 1.0001.
 FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
                            unsigned sabotage);
 

@@ -76,7 +76,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error about a number given as an option, or nothing.
+/// Returns an error if the number of an option is out of range, or nothing.
 static std::optional<std::string> checkUsage(const CommandLine &options) {
   auto found = [](const auto &option) {
     std::string text;
@@ -112,8 +112,8 @@ static void print(const Row &row) {
       static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
 }
 
-/// Infers the limits of ids. Ids are drawn below these limits, so that no lookup leaves its table.
-/// Turns markers of stopped gradients into ops.
+/// Infers the limits of ids from the tables in which they are looked up. Random ids are below these
+/// limits. Replaces the markers of stopped gradients by ops.
 static LogicalResult boundIds(ModuleOp module) {
   PassManager pm(module->getContext(), ModuleOp::getOperationName());
   pm.addPass(fsdp::createReadStopMarkersPass());
@@ -126,10 +126,10 @@ static int run(const CommandLine &options) {
   DialectRegistry registry;
   fsdp::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  // Other tools may attach attributes of unknown dialects to arguments.
+  // Arguments may have attributes of unknown dialects, which other tools have set.
   context.allowUnregisteredDialects();
   context.loadAllAvailableDialects();
-  llvm::SourceMgr sources; // keeps source lines for diagnostics
+  llvm::SourceMgr sources; // contains the source lines that diagnostics quote
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = fsdp::parseModel(options.input, &context);
   if (!module || failed(checkSizes(*module)) || failed(boundIds(*module)))
@@ -153,8 +153,7 @@ static int run(const CommandLine &options) {
                      options.all,       options.elements, options.directions};
   int64_t total = 0, good = 0, notFinite = 0;
   double worst = 0;
-  // Widest precision of all rows. The summary gives the worst error of the rows with this
-  // precision.
+  // The widest precision of all rows. The summary prints the worst error of rows that have it.
   unsigned precision = 0;
   for (const Function &function : subject->functions) {
     FailureOr<std::vector<Row>> rows = fsdp::gradcheck::check(function, *forward, *gradient, check);

@@ -14,7 +14,7 @@
 
 namespace mlir::fsdp {
 
-/// Memory of 64-byte alignment with a guard of known bytes after it.
+/// Memory with 64-byte alignment, after which guard bytes with a known value follow.
 class Buffer {
   struct alignas(64) Line {
     char bytes[64];
@@ -33,15 +33,15 @@ public:
   }
 };
 
-/// Read or write a number of any element type.
+/// Read or write an element of any type as a double.
 double toDouble(const char *p, Type type);
 void fromDouble(char *p, Type type, double value);
 
 void fill(Buffer &buffer, DenseElementsAttr values);
 
-/// Returns the largest difference, and the difference that rounding may cause. The latter is twice
-/// the rounding error of adding 0.3 to the values and subtracting it again, but at least one unit
-/// in the last place of the largest value. For fewer than 16 values it is 16 units, because low
+/// Returns the largest difference, and the largest that rounding may cause. The second is twice the
+/// rounding error of adding 0.3 to the values and subtracting it again, but at least one unit in
+/// the last place of the largest value. For fewer than 16 values it is 16 units, because low
 /// precision may by chance be exact on few values.
 std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type);
 

@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the bound for a result: the bound of its type, or of a coarser type to which the kernel
-/// rounds intermediate values. The oracle does not round them.
+/// Returns the allowed error of a result: that of its type, or of a coarser type to which the
+/// kernel, unlike the oracle, rounds intermediate values.
 static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   if (bounds.tolerance)
     return *bounds.tolerance;
@@ -31,8 +31,8 @@ static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   return element.isBF16() ? 1.6e-2 : element.isF16() ? 2e-3 : 0;
 }
 
-/// Returns the largest relative difference. It is relative to the reference value, or to
-/// `floorShare` times the root mean square of the tensor if the value is smaller.
+/// Returns the largest relative difference. A difference is divided by the expected value, or by
+/// `floorShare` times the root mean square of the tensor, whichever is larger.
 static double compare(Buffer &got, Buffer &expected, RankedTensorType type, double floorShare,
                       int64_t *where) {
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
@@ -71,18 +71,18 @@ static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef n
   return true;
 }
 
-/// Number of draws over which errors of results with few values are compared. In one draw, low
-/// precision may by chance be exact on all values.
+/// Number of draws of inputs over which the errors of a result with few values are compared. In one
+/// draw, the oracle in the kernel's types may by chance have no errors.
 static constexpr unsigned pooledDraws = 16;
 
 namespace {
-/// Root mean squares of the errors of a result, over elements and draws, and the largest rounding.
+/// Root mean squares of a result's errors over elements and draws, and the largest rounding error.
 struct PooledError {
   double kernel = 0, low = 0, rounding = 0;
 };
 } // namespace
 
-/// Returns the sum over elements of squared differences.
+/// Returns the sum of the squared differences of all elements.
 static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   Type element = type.getElementType();
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
@@ -96,8 +96,8 @@ static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   return sum;
 }
 
-/// Returns the errors of binding `number` over `pooledDraws` draws. The other tests also use the
-/// first draw.
+/// Returns the errors of binding `number` over `pooledDraws` draws. The first draw of inputs is
+/// also that of all other checks.
 static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough,
                               size_t index, unsigned number) {
   PooledError pooled;
@@ -131,8 +131,8 @@ bool fsdp::givesSameBitsInParts(Trial &trial) {
   return fine;
 }
 
-/// Returns the elements of a result that may have any value. These elements lie outside a slice
-/// that the kernel inserts into an empty tensor.
+/// Returns the elements of a result that are undefined, because the kernel inserts a slice into an
+/// empty tensor and they are outside the slice.
 static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument) {
   auto out = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr);
   auto insert = out ? kernel.front()
@@ -154,7 +154,7 @@ static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument
   return open;
 }
 
-/// Sets the elements of findOpen() to zero, so that only the others are compared.
+/// Sets the undefined elements (findOpen()) to zero in both buffers, so that they are equal.
 static void forgetOpen(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());
@@ -165,7 +165,7 @@ static void forgetOpen(Trial &trial, BlockArgument argument) {
         memset((*each)[number].data() + i * size, 0, size);
 }
 
-/// Returns true if the kernel wrote only its results.
+/// Returns true if the kernel changed no bytes except its results.
 static bool keepsWithin(Trial &trial, unsigned number) {
   Buffer &got = trial.got[number], &input = trial.inputs[number];
   bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] ||
@@ -178,7 +178,7 @@ static bool keepsWithin(Trial &trial, unsigned number) {
   return isIntact && isSame;
 }
 
-/// Returns true if kernel and oracle give the values that the argument specifies.
+/// Returns true if kernel and oracle write the values `fsdp.values` of an argument.
 static bool givesValues(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   DenseElementsAttr values = valuesOf(argument);
@@ -201,13 +201,13 @@ static bool givesValues(Trial &trial, BlockArgument argument) {
   return fine;
 }
 
-/// Returns true if the error is at most --error-factor times the error in low precision.
+/// Returns true if the error is at most --error-factor times the error in the kernel's own types.
 static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());
   auto [error, rounding] = measureError(trial.got[number], trial.expected[number], type);
   double lowError = measureError(trial.low[number], trial.expected[number], type).first;
-  // An overflow in low precision does not raise the bound.
+  // An infinite error in the kernel's types does not raise the bound.
   double allowed = *trial.bounds.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
   if (error > allowed && std::isfinite(error) && type.getNumElements() <= 16) {
     PooledError pooled =
@@ -225,7 +225,7 @@ static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   return false;
 }
 
-/// Returns true if the error is within the bound of the type.
+/// Returns true if the error is at most the bound of the element type or --tolerance.
 static bool isWithinBound(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Errors are measured against the oracle in f64. They are bounded by the element type, by a
-// tolerance, or by the errors of the oracle when it computes in the kernel's own types.
+// The error of a result is its difference from the oracle in f64. The allowed error depends on the
+// element type, is a given tolerance, or is a multiple of the oracle's error in the kernel's own
+// types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,21 +17,21 @@
 
 namespace mlir::fsdp {
 
-/// Bounds of the difference between results and the oracle.
+/// Bounds of the errors of results.
 struct Bounds {
-  std::optional<double> tolerance;   ///< largest error; unset: bound of the element type
-  std::optional<double> errorFactor; ///< largest error as a multiple of the error in low precision
+  std::optional<double> tolerance;   ///< largest allowed error; unset: that of the type
+  std::optional<double> errorFactor; ///< bound / error in the kernel's types
   double floor = 1; ///< errors are relative to the larger of the value and this fraction of the
                     ///< root mean square
 };
 
-/// Buffers of a run of a kernel, and the values that the buffers are compared with.
+/// The buffers of a kernel's run, and the values with which they are compared.
 struct Trial {
   const Bounds &bounds;
   func::FuncOp kernel;
   Subject &subject;
   Oracle &oracle;
-  Subject *rough; ///< oracle in the kernel's own types, or null
+  Subject *rough; ///< the oracle's functions in the kernel's own types, or null
   size_t index;
   std::vector<Buffer> inputs, expected, got, low;
   double worst = 0;
@@ -38,13 +39,13 @@ struct Trial {
   const std::string &name() const { return subject.info(index).name; }
 };
 
-/// Returns true if the kernel gives equal bits when its range is split into several calls.
+/// Returns true if the kernel computes equal bits when its range is split into several calls.
 bool givesSameBitsInParts(Trial &trial);
 
-/// Returns true if `other` gives equal bits. `how` describes `other` in the error.
+/// Returns true if `other` computes the same bits. `how` describes `other` in an error.
 bool givesSameBits(Trial &trial, Subject &other, Split split, const std::string &how);
 
-/// Returns true if every binding is within the bounds, and the kernel wrote only its results.
+/// Returns true if all results are within the bounds, and the kernel changed nothing else.
 bool isAsExpected(Trial &trial);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The interface between the compiler and the emulator. The compiler is built without exceptions,
-// and the emulator without LLVM.
+// Declares the emulator for code that is built like the compiler. The header is needed because the
+// compiler is built without exceptions, and the emulator without LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-/// A tensor map of 16-bit floats, swizzled by 128 bytes.
+/// A tensor map of 16-bit floats with 128-byte swizzling.
 struct EmulatorTensorMap {
   size_t binding;
   uint64_t offset;
@@ -47,8 +47,8 @@ class EmulatorDevice {
 public:
   explicit EmulatorDevice(const std::string &ptx);
   ~EmulatorDevice();
-  /// Runs the launches in order, on the bindings followed by `scratchBytes` of uninitialised
-  /// memory. Returns an error, or an empty text.
+  /// Runs the launches in order. The arguments are the bindings and then `scratchBytes` of
+  /// uninitialised memory. Returns an error, or an empty text.
   std::string run(const std::vector<EmulatorLaunch> &launches,
                   const std::vector<EmulatorBinding> &bindings, size_t scratchBytes,
                   EmulatorCounts &counts);
@@ -56,7 +56,7 @@ public:
 private:
   struct State;
   std::unique_ptr<State> state;
-  std::string problem; ///< error that the parser found in the PTX
+  std::string problem; ///< error in the PTX, or empty
 };
 
 #endif // FSDP_TOOLS_KERNELTEST_EMULATORDEVICE_H

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An option that has no effect on the requested work is an error.
+// An option is an error if it has no effect beside the other options.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 )";
 
 namespace {
-/// The options on the command line.
+/// The options of llvm::cl.
 struct CommandLine {
   cl::OptionCategory category{"Options"};
   cl::opt<std::string> inputFile{cl::Positional, cl::Required, cl::desc("<kernels.mlir>"),
@@ -99,7 +99,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error about an unknown or empty value, or nothing.
+/// Returns an error if the value of an option is unknown or empty, or nothing.
 static std::optional<std::string> checkValues(const CommandLine &line) {
   for (const cl::opt<std::string> *option :
        {&line.device, &line.target, &line.emit, &line.targetCpu, &line.alsoCpu, &line.only,
@@ -115,7 +115,7 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
   return std::nullopt;
 }
 
-/// Returns an error about an option without effect, or nothing.
+/// Returns an error if an option has no effect, or nothing.
 static std::optional<std::string> checkUnread(const CommandLine &line) {
   bool emulates = line.device == "emulate", emits = !line.emit.empty(),
        saves = !line.saveBundle.empty();
@@ -141,7 +141,7 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
 }
 
 Options fsdp::parseOptions(int argc, char **argv) {
-  // The options are static, because the linker in this process resets registered options.
+  // This object is static, because the linker in this process resets registered options.
   static CommandLine line;
   cl::HideUnrelatedOptions(line.category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))

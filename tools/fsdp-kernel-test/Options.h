@@ -12,8 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// The parsed options. They are copies, because the linker in this process resets options of
-/// llvm::cl.
+/// Copies of the parsed options, because the linker in this process resets options of llvm::cl.
 struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
       gemm;
@@ -22,7 +21,7 @@ struct Options {
   bool times, bench, widen;
 
   bool emulates() const { return device == "emulate"; }
-  /// Returns true if kernels are compiled but not run.
+  /// Returns true if the options request that kernels are compiled but not run.
   bool onlyCompiles() const { return !emit.empty() || !saveBundle.empty(); }
 };
 

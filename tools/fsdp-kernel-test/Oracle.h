@@ -13,25 +13,25 @@
 
 namespace mlir::fsdp {
 
-/// Returns the attribute `fsdp.values` of an argument, or null if its type differs.
+/// Returns the attribute `fsdp.values` of an argument, or null if it has no value of this type.
 DenseElementsAttr valuesOf(BlockArgument argument);
 
-/// Returns the kernel and the index of its result from which an argument takes its values
-/// (fsdp.from).
+/// Returns the kernel and the index of the result that argument `number` gets (attribute
+/// fsdp.from).
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
 /// Checks that arguments are tensors of static shape, that each fsdp.range has two floats, and that
 /// each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
-/// Checks that each fsdp.from names a result of an earlier kernel, with the argument's type.
+/// Checks that each fsdp.from names a result of an earlier kernel, and that their types are equal.
 LogicalResult verifySources(ArrayRef<func::FuncOp> kernels);
 
-/// Reference kernels in f64. Results are kept by the index of the draw of inputs.
+/// Runs the reference kernels in f64, and stores results that later kernels get as inputs.
 class Oracle {
   Subject &subject;
   ArrayRef<func::FuncOp> kernels;
-  /// Results that arguments may take, by kernel, result and draw.
+  /// Results by the kernel's name, the index of the result, and the number of the draw of inputs.
   std::map<std::tuple<std::string, int64_t, unsigned>, Buffer> found;
 
 public:
@@ -40,8 +40,8 @@ public:
   bool run(size_t index, std::vector<Buffer> &bindings, unsigned draw);
 };
 
-/// Returns seeded values of all bindings. `oracle` is null if no argument needs a result of another
-/// kernel.
+/// Returns values of all bindings. `draw` seeds the random values. `oracle` may be null if no
+/// argument gets a result of another kernel.
 std::vector<Buffer> makeInputs(func::FuncOp kernel, Oracle *oracle, unsigned draw);
 
 } // namespace mlir::fsdp

@@ -30,7 +30,7 @@ static bool writeFile(StringRef folder, StringRef name,
   return !error;
 }
 
-/// Writes the bindings, in the order of the arguments.
+/// Writes the member "bindings", in the order of the kernel's arguments.
 static void writeBindings(llvm::json::OStream &json, func::FuncOp kernel) {
   json.attributeArray("bindings", [&] {
     for (BlockArgument argument : kernel.getArguments()) {

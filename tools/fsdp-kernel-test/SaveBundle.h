@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A folder with kernels.ptx, kernels.json, and kernels.cubin if a ptxas is available:
+// A bundle is a folder with kernels.ptx, kernels.cubin if a ptxas is available, and kernels.json:
 //
 //   {"chip": "sm_80", "kernels": [{"name": "fwd", "scratchBytes": 0,
 //     "bindings": [{"dtype": "bf16", "shape": [2, 8], "out": false}, ...],
@@ -18,8 +18,8 @@
 
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
-/// Creates `folder` and writes into it `image`, which was compiled from functions of `module`.
-/// Returns false after an error was printed.
+/// Creates `folder` and writes the bundle of `image`, which was compiled from functions of
+/// `module`. Returns false after printing an error.
 bool saveBundle(const mlir::fsdp::GpuImage &image, mlir::ModuleOp module, llvm::StringRef folder);
 
 #endif // FSDP_KERNEL_TEST_SAVEBUNDLE_H

@@ -24,11 +24,11 @@ CpuSubject::CpuSubject(const Image &image) : image(image) {
     handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     llvm::errs() << "error: cannot load the image: " << dlerror() << "\n";
-  // The file stays open. Otherwise a later image could get the same path, and dlopen would return
-  // this image again.
+  // The file is not closed, because a later image could then have the same path, for which dlopen
+  // would return this image.
 }
 
-/// Runs the range of a phase, in calls that `split` selects.
+/// Runs the range of a phase in calls. `split` selects their number and order.
 static void runPieces(const PhaseInfo &phase, Split split,
                       llvm::function_ref<void(int64_t, int64_t)> run) {
   int64_t tiles = llvm::divideCeil(phase.extent, phase.tile);
@@ -49,7 +49,7 @@ bool CpuSubject::run(size_t index, std::vector<Buffer> &bindings, Split split) {
   std::vector<void *> pointers;
   for (Buffer &buffer : bindings)
     pointers.push_back(buffer.data());
-  constexpr char nan = char(0xFF); // repeated, this byte is a NaN of any float type
+  constexpr char nan = char(0xFF); // each float type with all bytes 0xFF is NaN
   Buffer shared(info.sharedBytes, nan), worker(info.workerBytes, nan);
   if (info.sharedBytes)
     pointers.push_back(shared.data());

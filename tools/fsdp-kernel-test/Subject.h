@@ -14,22 +14,22 @@
 
 namespace mlir::fsdp {
 
-/// How the range of a phase is divided into calls.
+/// Calls for the range of a phase: one, three, or many in reverse order.
 enum class Split { Whole, Three, Reverse };
 
 class Subject {
 public:
   virtual ~Subject() = default;
   virtual const KernelInfo &info(size_t index) const = 0;
-  /// Runs all phases of a kernel on these bindings. Returns false after an error was printed.
+  /// Runs kernel `index` on these bindings. Returns false after printing an error.
   virtual bool run(size_t index, std::vector<Buffer> &bindings, Split split) = 0;
-  /// Prints the phases or launches, and the scratch.
+  /// Prints the kernel's phases or launches, and its scratch bytes.
   virtual void describe(size_t index, llvm::raw_ostream &os) const = 0;
-  /// Returns true if a kernel's range can be split.
+  /// Returns true if the range of a kernel can be split into calls.
   virtual bool canSplit() const { return true; }
 };
 
-/// Runs an image that is loaded into this process. The workers run their ranges one after the
+/// Runs the kernels of a CPU image in this process. Ranges of several workers are run one after the
 /// other.
 class CpuSubject : public Subject {
 public:
@@ -44,7 +44,7 @@ private:
   const Image &image;
 };
 
-/// Runs PTX in the checking emulator.
+/// Runs PTX in the emulator, which checks memory accesses.
 class EmulatedSubject : public Subject {
 public:
   explicit EmulatedSubject(const GpuImage &image) : image(image), device(image.ptx) {}
@@ -56,7 +56,7 @@ public:
 private:
   const GpuImage &image;
   EmulatorDevice device;
-  EmulatorCounts counts; ///< counts of the last run
+  EmulatorCounts counts; ///< counters of the last run
 };
 
 } // namespace mlir::fsdp

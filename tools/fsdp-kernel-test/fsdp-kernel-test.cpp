@@ -4,26 +4,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles the kernels of a file, loads the image from memory and runs every kernel on seeded
-// inputs:
+// Compiles the kernels of a file, loads the image, and runs every kernel on seeded random inputs,
+// with these checks:
 //
-// 1. The range in one call, in three calls, and with its tiles in reverse order must give equal
-//    bits.
-// 2. The kernel compiled for --also-cpu, if given, must give equal bits.
-// 3. The results must equal those of the f64 oracle up to a bound for the element type.
+// 1. Running the range in one call, in three calls, and in many calls in reverse order must result
+//    in equal bits.
+// 2. With --also-cpu, the kernel compiled for that CPU must compute equal bits.
+// 3. The results must differ from the f64 oracle's by at most a bound for the element type.
 //
-// With --device=emulate, kernels are compiled to PTX and run in the emulator; 1 and 2 are omitted.
+// With --device=emulate, kernels are compiled to PTX and emulated. Checks 1 and 2 are then omitted.
 //
 // - No byte outside a written binding may change.
-// - Floats are uniform in [-1, 1], or in `fsdp.range = [lo, hi]`; integers are in [0, fsdp.limit).
-//   Write-only bindings and scratch begin as NaN.
-// - With --error-factor=F the error of a result may be F times the error of the oracle in the
-//   kernel's own types, plus some roundings; no value may be NaN. If a result of up to 16 values
-//   exceeds that bound, the root mean squares of the errors of 16 draws of inputs are compared.
-// - `fsdp.values = dense<..>` gives an argument its values. For a write-only argument (fsdp.out)
+// - Input floats are uniform in [-1, 1], or in [lo, hi] with `fsdp.range = [lo, hi]`. Input
+//   integers are in [0, fsdp.limit). Write-only bindings and scratch are filled with NaN before the
+//   run.
+// - With --error-factor=F, the error of a result may be F times the error of the oracle in the
+//   kernel's own types, plus an allowance for rounding. No value may be NaN. If a result of up to
+//   16 values exceeds that bound, the root mean squares of the errors of 16 draws of inputs are
+//   compared.
+// - `fsdp.values = dense<..>` are the values of an input. For a write-only argument (fsdp.out),
 //   they are the values that kernel and oracle must write.
-// - `fsdp.from = ["kernel", i]` sets an argument to the oracle's result i of an earlier kernel. So
-//   the kernel of a gradient gets results of its forward kernel.
+// - With `fsdp.from = ["kernel", i]`, an argument is the oracle's result i of an earlier kernel.
+//   Kernels of gradients get results of their forward kernels in this way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +50,7 @@ using namespace mlir::fsdp;
 
 static Options options;
 
-/// Prints phases, scratch and, if requested, the shortest time of several runs.
+/// Prints phases and scratch bytes of a kernel and, if requested, the shortest of several times.
 static void printKernel(Subject &subject, size_t index, const std::vector<Buffer> &inputs) {
   llvm::outs() << "@" << subject.info(index).name << ": ";
   subject.describe(index, llvm::outs());
@@ -112,8 +114,8 @@ static bool testKernel(func::FuncOp kernel, Subject &subject, Subject *second, O
   return fine;
 }
 
-/// Returns true if there is a kernel to test, with the name in --only if given. Prints an error if
-/// not.
+/// Returns true if the module has a kernel, or with --only a kernel of that name. Otherwise prints
+/// an error.
 static bool hasKernels(ModuleOp module) {
   SmallVector<StringRef> names;
   for (auto kernel : module.getOps<func::FuncOp>())
@@ -134,8 +136,8 @@ static bool hasKernels(ModuleOp module) {
   return false;
 }
 
-/// Returns the kernels of the module and erases all others. With --only, returns that kernel and,
-/// if it is compared, the kernels that its arguments come from.
+/// Returns the kernels of the module and erases all others. With --only, returns only that kernel,
+/// and if results are compared the kernels whose results its arguments get.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto only = module.lookupSymbol<func::FuncOp>(options.only);
@@ -154,12 +156,12 @@ static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   return kernels;
 }
 
-/// A compiled and loaded image.
+/// An image, and the loaded kernels.
 namespace {
 struct Compiled {
   FailureOr<Image> image = failure();
   std::unique_ptr<CpuSubject> subject;
-  /// Loads an image. Returns false if it failed to compile or to load.
+  /// Loads an image. Returns false if compiling or loading has failed.
   bool take(FailureOr<Image> made) {
     image = std::move(made);
     if (failed(image))
@@ -182,14 +184,14 @@ static bool saveImage(const Image &image) {
   return true;
 }
 
-/// Returns the GPU of --target.
+/// Returns the GPU that --target names.
 static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   return GpuTarget::get(codegen, module.getLoc());
 }
 
-/// Compiles all kernels to PTX for the emulator. Returns null if a kernel has no code.
+/// Compiles all kernels to PTX for the emulator. Returns null if a kernel could not be compiled.
 static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, GpuImage &image) {
   FailureOr<GpuTarget> target = getGpuTarget(module);
   FailureOr<GpuImage> made = failed(target) ? FailureOr<GpuImage>(failure())
@@ -204,7 +206,7 @@ static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, Gp
   return nullptr;
 }
 
-/// Writes the kernels for --target as files. Returns the exit code.
+/// Compiles the kernels for --target and writes the bundle. Returns the exit code.
 static int bundleKernels(ModuleOp module) {
   FailureOr<GpuTarget> target = getGpuTarget(module);
   if (failed(target))
@@ -219,7 +221,7 @@ static int bundleKernels(ModuleOp module) {
   return saveBundle(*image, module, options.saveBundle) ? 0 : 2;
 }
 
-/// Compiles and compares the kernels. Returns the exit code.
+/// Compiles the kernels and runs the checks. Returns the exit code.
 static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const CpuTarget &target) {
   Compiled own, reference, low, other;
   GpuImage gpuImage;
@@ -259,12 +261,12 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
   return fine ? 0 : 1;
 }
 
-/// Prints kernels for --emit. Returns the exit code.
+/// Compiles the kernels for --target and prints what --emit selects. Returns the exit code.
 static int printGpuKernels(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  // In seconds. All kernels of a table are one PTX text, which takes ptxas long to compile.
+  // In seconds. All kernels are in one PTX text, which takes ptxas long to compile.
   codegen.ptxasTimeout = 1200;
   EmitKind what{};
   (void)readValue(options.emit, what); // parseOptions() has checked the value
@@ -279,7 +281,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
-  llvm::SourceMgr sources; // keeps source lines for diagnostics
+  llvm::SourceMgr sources; // contains the source lines that diagnostics quote
   SourceMgrDiagnosticHandler handler(sources, &context);
   std::string why;
   std::unique_ptr<llvm::MemoryBuffer> file = openModel(options.inputFile, ParseLimits().bytes, why);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs MLIR's language server with the fsdp dialect. Its --help describes the set-up of editors.
+// Runs MLIR's language server with the fsdp dialect. The option --help describes editors' set-up.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The ops of each layer. In a bf16 or f16 model, sums are f32, and each layer rounds once, at its
-// end.
+// Builds the ops of each layer. In a bf16 or f16 model, sums are f32, and the result of a layer is
+// rounded once.
 //
 //   linear     contract, then one map that adds the bias
 //   layerNorm  sum x, mean, sum (x - mean)², 1/σ, one map      (two passes)
@@ -28,7 +28,7 @@ using namespace mlir::fsdp::modelgen;
 // Specs
 //===----------------------------------------------------------------------===//
 
-/// A parsed specification. "nk,ok->no" has the loops n and o, which are the result's, then k.
+/// A parsed specification. The loops of "nk,ok->no" are those of the result, n and o, and then k.
 struct Emitter::Loops {
   SmallVector<AffineMap> maps; // maps of the operands, then of the result
   SmallVector<utils::IteratorType> iterators;
@@ -110,7 +110,7 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
   auto type = builder.getFunctionType(types, RankedTensorType::get({}, wide));
   function = func::FuncOp::create(builder, loc("loss"), "loss", type);
 
-  // Setting the attributes of one argument copies those of all others, so all are set at once.
+  // All arguments' attributes are set at once, because setting those of one copies all others.
   SmallVector<Location> locations;
   SmallVector<DictionaryAttr> attributes;
   auto describe = [&](StringRef name, ArrayRef<NamedAttribute> marks) {
@@ -139,7 +139,7 @@ Value Emitter::param(StringRef name) const {
   return value;
 }
 
-/// Returns the location that gives a value its name in the printed IR.
+/// Returns a location that contains the name of a value in the printed IR.
 Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));
@@ -167,7 +167,7 @@ Value Emitter::contract(StringRef spec, Value a, Value b, StringRef what) {
       .getResult(0);
 }
 
-/// Returns the block arguments of a body as scalars of the wide type.
+/// Converts the block arguments of a body to scalars of the wide type.
 static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange arguments,
                                  FloatType wide) {
   SmallVector<Scalar> scalars;
@@ -179,12 +179,12 @@ static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange ar
   return scalars;
 }
 
-/// Builds a linalg.generic into `init`. Its body gets the inputs and the current value of the
-/// output.
+/// Builds a linalg.generic with the output `init`. `body` gets the inputs' elements and the
+/// output's current element.
 Value Emitter::generic(
     const Loops &loops, ValueRange operands, Value init, StringRef what,
     llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body) {
-  Location inside = builder.getUnknownLoc(); // only values between layers have named locations
+  Location inside = builder.getUnknownLoc(); // no named locations in bodies
   auto build = [&](OpBuilder &nested, Location, ValueRange arguments) {
     for (Value argument : arguments)
       argument.setLoc(inside);
@@ -332,7 +332,7 @@ Scalar modelgen::activation(Activation kind, Scalar x) {
     return x * 0.5 * (tanh((x + x * x * x * 0.044715) * 0.79788456080286535588) + 1.0);
   case Activation::GeluErf:
     return x * 0.5 * (erf(x * 0.70710678118654752440) + 1.0);
-  // The argument of exp is bounded, so that neither value nor derivative becomes infinite.
+  // The argument of exp is at most 40, so neither the value nor the derivative is infinite.
   case Activation::Silu:
     return x / (exp(min(-x, x.constant(40))) + 1.0);
   case Activation::Relu:
@@ -346,8 +346,8 @@ Value Emitter::activate(Value x, StringRef what) {
              [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
-/// Builds scale · scores, or -inf where the key comes after the query. The loops are [b, heads…, t,
-/// s].
+/// Builds scale · scores for keys up to the query's position, and -inf for later keys. The
+/// dimensions are [b, heads…, t, s].
 Value Emitter::maskFuture(Value scores, double scale) {
   unsigned rank = cast<RankedTensorType>(scores.getType()).getRank();
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builders of the layers of the model families. Ops over several tensors are specified as in
-// einsum: one letter per loop, operands before "->", the result after it. Loops that the result
-// lacks are summed over.
+// Builds the layers of the model families. A specification as in einsum describes the loops of an
+// op: a letter per loop, the operands before "->", and the result after it. The op sums over the
+// loops that are not in the result.
 //
 //   contract("nk,ok->no", x, w)          x · wᵀ
 //   map("nc,c->nc", {x, b}, type, body)  one body per element
@@ -34,10 +34,10 @@ struct Parameter {
   std::string name;
   SmallVector<int64_t> shape;
   Init init;
-  double deviation = 0; // standard deviation of Normal
+  double deviation = 0; // standard deviation for Init::Normal
 };
 
-/// Builds one loss function.
+/// Builds the loss function of a model.
 class Emitter {
 public:
   using Body = llvm::function_ref<Scalar(ArrayRef<Scalar>)>;
@@ -52,7 +52,7 @@ public:
   Value tokens() { return afterParameters(0); }
   Value targets() { return afterParameters(1); }
 
-  /// Sets the prefix of the names of results: `<scope>.<what>`, or `<scope>`.
+  /// Sets the scope. The name of a result is `<scope>.<what>`, or `<scope>` if `what` is empty.
   void setScope(StringRef name) { scope = name.str(); }
 
   // Building blocks.
@@ -64,12 +64,12 @@ public:
   Value concat(Value a, Value b, int64_t dim, StringRef what);
   Value table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef what);
 
-  // Layers. Activations are [tokens, channels].
+  // Layers. Their inputs and results have the shape [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
-  /// Applies dropout to x, whose leading dimensions are sequences or tokens. In training each
-  /// element is 0 with this probability; otherwise it is scaled up, so that its expected value is
-  /// unchanged.
+  /// Applies dropout to x, whose first dimension counts sequences or tokens. In training, an
+  /// element becomes 0 with the given probability. Other elements are scaled up, so that expected
+  /// values do not change.
   Value dropout(Value x, double probability, StringRef what);
   /// Builds a linear layer. `spec` is the product of x and the weight: "nk,ko->no" (GPT-2) or
   /// "nk,ok->no" (Llama). `bias` may be null.
@@ -80,7 +80,7 @@ public:
   /// Builds causal attention. q is [b, t, h, d] or, with shared key/value heads, [b, t, h, g, d]; k
   /// and v are [b, t, h, d].
   Value causalAttention(Value q, Value k, Value v, double scale);
-  /// Ends the function, which returns the mean cross-entropy of x · headᵀ.
+  /// Ends the function, which returns the mean cross-entropy of the scores x · headᵀ.
   void finish(Value x, Value head);
 
 private:
@@ -99,13 +99,13 @@ private:
   func::FuncOp function;
   llvm::StringMap<Value> params;
   std::string scope;
-  int64_t randomSites = 0; // number of dropout ops so far
+  int64_t randomSites = 0; // number of dropout ops built so far
 };
 
-/// Returns the activation between the two halves of an MLP.
+/// Applies the activation function of an MLP.
 Scalar activation(Activation kind, Scalar x);
 
-/// Parameters of the families in Hugging Face order, and builders of their loss functions.
+/// Return the parameters of a family in the order of Hugging Face, or build its loss function.
 std::vector<Parameter> gpt2Parameters(const ModelConfig &config);
 void emitGPT2(Emitter &emit);
 std::vector<Parameter> llamaParameters(const ModelConfig &config);

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Parse the file (at most 16 MiB, 64 levels); `model_type` selects the family and its defaults.
-// 2. Read every key that shapes the model, in the spellings of transformers 4 (rope_theta,
-//    rope_scaling) and 5 (rope_parameters).
-// 3. Any other key must be known not to affect the model; otherwise it is an error.
+// 1. Parse the file (at most 16 MiB, 64 levels). `model_type` selects the family and its defaults.
+// 2. Read every key that affects the model, including keys of transformers 4 (rope_theta,
+//    rope_scaling) and of transformers 5 (rope_parameters).
+// 3. Report an error for each other key, unless it is known not to affect the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace mlir::fsdp::modelgen;
 using llvm::Twine;
 using Kind = JsonValue::Kind;
 
-/// Returns true for keys about tokenizers, generation, heads for other tasks, and book-keeping.
+/// Returns true for keys without effect on the model: tokenizers, generation, other tasks' heads.
 static bool leavesMathsAlone(StringRef key) {
   static const llvm::StringSet<> names = {"architectures",
                                           "auto_map",
@@ -86,7 +86,7 @@ static bool leavesMathsAlone(StringRef key) {
          key.starts_with("output_") || key.starts_with("forced_") || key.ends_with("_token_id");
 }
 
-/// Appends the value as JSON on one line, up to about 80 bytes.
+/// Appends a value as JSON on one line, and stops after about 80 bytes.
 static void print(const JsonValue &value, std::string &to) {
   constexpr size_t most = 80;
   if (to.size() > most)
@@ -123,10 +123,10 @@ static std::string print(const JsonValue &value) {
 }
 
 namespace {
-/// A JSON object of which every key must be read or known.
+/// A JSON object. Each of its keys must be read, or be known not to affect the model.
 class Section {
 public:
-  /// `name` precedes the keys in messages: "" for the file, "'rope_scaling': " for an object in it.
+  /// `name` is printed before a key in messages, such as "'rope_scaling': ". It is "" for the file.
   Section(const JsonValue &object, StringRef file, StringRef name, HuggingFaceResult &result)
       : object(object), file(file), name(name), result(result) {}
 
@@ -173,7 +173,7 @@ public:
     return otherwise.str();
   }
 
-  /// Reports an error if the value of a key is not the only supported value.
+  /// Reports an error if the value of `key` is not `supported`, the only supported value.
   void expect(StringRef key, bool supported, StringRef why) {
     bool value = supported;
     read(key, value);
@@ -181,7 +181,7 @@ public:
       error(*take(key), "'" + key + "': " + why + "; expected " + (supported ? "true" : "false"));
   }
 
-  /// Reports an error for each key that has not been read.
+  /// Reports an error for each key that is not read, not in `ignored`, and may affect the model.
   void refuseOthers(ArrayRef<std::string> ignored) {
     for (const JsonMember &member : object.members)
       if (!seen.contains(member.name) && !leavesMathsAlone(member.name) &&
@@ -229,7 +229,7 @@ static void readActivation(Section &file, StringRef key, Activation &target) {
                            "'; expected gelu_new, gelu, silu or relu");
 }
 
-/// Notes that the model omits a dropout with a rate that is not zero.
+/// Adds a note if the file sets a dropout that the generated model omits.
 static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
@@ -257,7 +257,7 @@ static void readGPT2(Section &file, ModelConfig &config) {
     noteDropout(file, key);
 }
 
-/// Reads rope_scaling of transformers 4, or rope_parameters of 5, which also holds rope_theta.
+/// Reads rope_scaling of transformers 4, or rope_parameters of version 5 (also has rope_theta).
 static void readRope(Section &file, StringRef path, StringRef key, ModelConfig &config,
                      HuggingFaceResult &result) {
   const JsonValue *value = file.take(key);

@@ -14,12 +14,13 @@ namespace mlir::fsdp::modelgen {
 
 struct HuggingFaceResult {
   ModelConfig config;
-  std::vector<std::string> errors; // errors for which the file is refused
+  std::vector<std::string> errors; // errors; the file is refused if there are any
   std::vector<std::string> notes;  // parts of the file that the model omits
 };
 
-/// Reads `path`, a file or a folder with config.json. Absent keys have the defaults of the model
-/// type. A key is an error unless it is supported, known not to affect the model, or in `ignored`.
+/// Reads `path`, which is a file or a folder with config.json. Absent keys have the model type's
+/// defaults. A key is an error unless it is supported, known not to affect the model, or in
+/// `ignored`.
 HuggingFaceResult readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored);
 
 } // namespace mlir::fsdp::modelgen

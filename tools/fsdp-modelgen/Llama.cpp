@@ -10,9 +10,9 @@
 //               x += down_proj(silu(gate_proj(z)) · up_proj(z)), z = post_attention_layernorm(x)
 //   loss = cross_entropy(norm(x) · lm_headᵀ, targets)
 //
-// Names, shapes, order and initial values are those of Hugging Face's LlamaForCausalLM; weights are
-// [out, in]. Rotary embedding rotates the pairs (i, i + d/2) of a head, as Hugging Face's
-// checkpoints require.
+// Names, shapes, order and initial values of parameters are those of Hugging Face's
+// LlamaForCausalLM. Weights are [out, in]. Rotary embedding rotates the pairs (i, i + d/2) of a
+// head's d channels, as the checkpoints of Hugging Face require.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ std::vector<Parameter> modelgen::llamaParameters(const ModelConfig &config) {
 // Rotary embedding
 //===----------------------------------------------------------------------===//
 
-/// Scales a frequency like Llama 3.1: divides the frequency of long waves by `factor`, keeps that
-/// of short waves, and interpolates between them.
+/// Scales a frequency as in Llama 3.1: divides low frequencies by `factor`, keeps high frequencies,
+/// and interpolates for those between.
 static double stretch(double frequency, const RopeScaling &scaling) {
   if (scaling.kind == RopeScaling::Kind::None)
     return frequency;
@@ -74,7 +74,7 @@ static double stretch(double frequency, const RopeScaling &scaling) {
 }
 
 namespace {
-/// Tables of cos and sin by position and frequency, [seq, head-dim / 2], computed in double.
+/// Constant tables of cos and sin for each position and frequency, [seq, head-dim / 2].
 struct Rotation {
   Value cos, sin;
 
@@ -95,7 +95,8 @@ struct Rotation {
 };
 } // namespace
 
-/// Rotates x [b, t, heads, d]: (low, high) becomes (low·cos - high·sin, high·cos + low·sin).
+/// Rotates x [b, t, heads, d]. With the halves (low, high) of d, the result is (low·cos - high·sin,
+/// high·cos + low·sin).
 static Value rotate(Emitter &emit, Value x, const Rotation &rotation, const std::string &what) {
   int64_t half = *emit.config.headDim / 2;
   Value low = emit.slice(x, 3, 0, half, what + ".low"),

@@ -34,8 +34,8 @@ ModelConfig ModelConfig::defaults(Family family) {
   return config;
 }
 
-/// Returns the default width of the MLP: 4 · hidden for GPT-2; 8/3 · hidden, rounded up to a
-/// multiple of 256, for Llama.
+/// Returns the default width of the MLP. It is 4 · hidden for GPT-2, and for Llama 8/3 · hidden
+/// rounded up to a multiple of 256.
 static int64_t defaultIntermediate(Family family, int64_t hidden) {
   if (family == Family::GPT2)
     return 4 * hidden;
@@ -63,7 +63,7 @@ public:
 };
 } // namespace
 
-/// Checks that the byte count of every tensor fits in int64_t.
+/// Checks that the number of bytes of every tensor fits int64_t.
 static void checkElements(const ModelConfig &config, Faults &faults) {
   constexpr double limit = double(int64_t(1) << 56);
   double tokens = double(config.batch) * *config.seq;
@@ -108,7 +108,7 @@ static void checkHeads(const ModelConfig &config, Faults &faults) {
 std::vector<std::string> ModelConfig::resolve() {
   constexpr int64_t sizeLimit = int64_t(1) << 24;
   Faults faults;
-  faults.size("layers", layers, 4096); // a layer takes a millisecond and 12 kB of text
+  faults.size("layers", layers, 4096); // generating a layer takes 1 ms and 12 kB of text
   faults.size("hidden", hidden, sizeLimit);
   faults.size("heads", heads, 1 << 16);
   faults.size("vocab", vocab, sizeLimit);

@@ -22,7 +22,7 @@ inline StringRef nameOf(Family family) { return family == Family::GPT2 ? "gpt2" 
 enum class DType { F32, F64, F16, BF16 };
 enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
-/// How rotation frequencies are stretched beyond the trained positions.
+/// Scaling of the frequencies of rotary embeddings, for sequences longer than in pretraining.
 struct RopeScaling {
   enum class Kind { None, Linear, Llama3 };
   Kind kind = Kind::None;
@@ -30,7 +30,7 @@ struct RopeScaling {
   int64_t originalPositions = 8192;
 };
 
-/// Sizes are in elements. `resolve` derives unset fields from the others.
+/// A model's configuration. Sizes are in elements. `resolve` derives unset fields from set ones.
 struct ModelConfig {
   Family family = Family::GPT2;
   DType dtype = DType::F32;
@@ -40,14 +40,14 @@ struct ModelConfig {
   double epsilon = 0, initRange = 0.02, ropeTheta = 10000;
   double embeddingDropout = 0, attentionDropout = 0, residualDropout = 0;
   RopeScaling scaling;
-  bool tied = false;                                      // the output head shares the embedding
-  bool qkvBias = false, outBias = false, mlpBias = false; // Llama; GPT-2 has every bias
+  bool tied = false;                                      // the output head is the embedding
+  bool qkvBias = false, outBias = false, mlpBias = false; // for Llama; GPT-2 always has biases
   bool scaleScores = true, scaleScoresByLayer = false;    // GPT-2
 
-  /// Returns GPT-2 124M or Llama 7B, as Hugging Face defines them.
+  /// Returns Hugging Face's configuration of GPT-2 124M or Llama 7B.
   static ModelConfig defaults(Family family);
 
-  /// Sets unset fields. Returns one message for each inconsistency.
+  /// Sets unset fields. Returns an error for each invalid value or combination.
   std::vector<std::string> resolve();
 
   /// Returns the number of query heads that share one key/value head.

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A handle on an SSA float. It makes the body of a linalg op look like its formula:
+// A Scalar is an SSA value of a float type with arithmetic operators. With it, the code that builds
+// the body of a linalg op resembles the formula:
 //
 //   Scalar gate = x / (exp(-x) + 1.0);
 //
@@ -38,8 +39,8 @@ public:
   Scalar apply(Scalar other) const {
     return with(Op::create(*builder, loc, value, other.value));
   }
-  /// Selects this value if the index of loop `low` is at most that of loop `high`, else
-  /// `otherwise`.
+  /// Builds a select: this value if the index of loop `low` is at most that of loop `high`,
+  /// otherwise `otherwise`.
   Scalar whereAtMost(unsigned low, unsigned high, Scalar otherwise) const {
     Value inside = arith::CmpIOp::create(*builder, loc, arith::CmpIPredicate::ule,
                                          linalg::IndexOp::create(*builder, loc, low),

@@ -6,7 +6,7 @@
 //
 // 1. Read the command line and config.json               Options, HuggingFace
 // 2. Declare the parameters, build the function           GPT2, Llama, Emitter
-// 3. Verify and print it; report its number of parameters
+// 3. Verify and print the module; report the number of parameters
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ static OwningOpRef<ModuleOp> generate(MLIRContext &context, const ModelConfig &c
   return module;
 }
 
-/// Prints a summary such as "6.7B llama: 6,738,415,616 parameters in 291 tensors".
+/// Prints a line such as "6.7B llama: 6,738,415,616 parameters in 291 tensors".
 static void report(const ModelConfig &config, ArrayRef<Parameter> parameters) {
   int64_t count = 0;
   for (const Parameter &parameter : parameters)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mlir-opt with the fsdp dialect and passes. MLIR's own --help lists about 1200 options of LLVM.
-// The --help of fsdp-opt describes first steps and lists the passes of this project.
+// Runs mlir-opt with the fsdp dialect and passes. MLIR's --help lists about 1200 options of LLVM.
+// The --help of fsdp-opt instead describes first steps and lists the passes of this project.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,8 +59,7 @@ Exit codes: 0 success, 1 the IR is invalid or a pass failed, 2 bad usage or a fi
 
 )help";
 
-/// Prints the help or the version and returns true, if an argument asks for it. MLIR's --help-list
-/// prints all options, but its --help prints only those registered so far.
+/// If an argument requests the help or the version, prints it and returns true.
 static bool printedOurHelp(int argc, char **argv) {
   if (!fsdp::printedHelp(argc, argv, "fsdp-opt", overview))
     return false;
@@ -77,7 +76,7 @@ static int badUsage(const llvm::Twine &message) {
   return 2;
 }
 
-/// Warns that the report of --mlir-pass-statistics is empty if LLVM was built without statistics.
+/// If LLVM was built without statistics, warns that the report of --mlir-pass-statistics is empty.
 static void warnOfEmptyStatistics() {
 #if !LLVM_ENABLE_STATS
   cl::Option *option = cl::getRegisteredOptions().lookup("mlir-pass-statistics");
@@ -88,7 +87,7 @@ static void warnOfEmptyStatistics() {
 #endif
 }
 
-/// Runs the passes like mlir-opt. A crash of the parser before the first pass becomes an error.
+/// Runs the passes as mlir-opt does. If the parser crashes before the first pass, reports an error.
 static LogicalResult process(std::unique_ptr<llvm::MemoryBuffer> file, StringRef output,
                              const DialectRegistry &known) {
   DialectRegistry registry;
@@ -129,7 +128,7 @@ int main(int argc, char **argv) {
   std::string why;
   std::unique_ptr<llvm::MemoryBuffer> file;
   if (input != "-" && !(file = fsdp::openModel(input, fsdp::ParseLimits().bytes, why)))
-    return badUsage(why); // standard input is read after all checks
+    return badUsage(why); // standard input is read later, after all checks
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);
   warnOfEmptyStatistics();

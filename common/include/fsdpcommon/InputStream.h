@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads inputs that may be pipes, as those of a shell's <(command). Devices are refused, because
-// they may provide bytes without end. A wait for another process has a limit:
+// Reads inputs that may be pipes, such as the pipe of a shell's <(command). Devices are refused,
+// because they may provide bytes without end. The wait for a pipe's data is limited:
 //
 //     no process has opened the pipe for writing    10 s
 //     a process has, and writes nothing             600 s
@@ -20,8 +20,8 @@
 
 namespace fsdpcommon {
 
-/// Appends the content of a file, a pipe or a terminal to `bytes`. Returns the reason if it cannot
-/// be read or has more than `most` bytes, else an empty text.
+/// Appends the content of a file, a pipe or a terminal to `bytes`. Returns an empty text on
+/// success, or why the input cannot be read. An input of more than `most` bytes cannot be read.
 std::string readInput(const std::string &path, uint64_t most, std::string &bytes);
 
 } // namespace fsdpcommon

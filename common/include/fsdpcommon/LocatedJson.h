@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads all JSON of compiler and runtime, except headers of safetensors. Diagnostics can give
-// line and column. Uses neither LLVM nor exceptions.
+// Parses all JSON files of compiler and runtime except headers of .safetensors files. Records line
+// and column of each value for diagnostics. The functions use neither LLVM nor exceptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +22,11 @@ namespace fsdpcommon {
 
 struct JsonMember;
 
-/// A value and the location of its first character (from 1; the column in bytes).
+/// A value, and the line and column of its first character. Both count from 1; columns are bytes.
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
-  /// A string, decoded; or another scalar as written in the file.
+  /// The decoded string, or the file's text of a number or literal.
   std::string text;
   unsigned line = 1, column = 1;
   std::vector<JsonValue> elements;
@@ -34,9 +34,9 @@ struct JsonValue {
 
   bool is(Kind other) const { return kind == other; }
   bool isScalar() const { return kind != Kind::array && kind != Kind::object; }
-  /// Returns the member `name`, or null.
+  /// Returns the member `name` of an object, or null if there is none.
   const JsonMember *find(std::string_view name) const;
-  /// Return the number, or nothing if the value is no number or is out of the type's range.
+  /// Return the number, or nothing if the value is not a number or is out of the type's range.
   std::optional<int64_t> asSigned() const;
   std::optional<uint64_t> asUnsigned() const;
   std::optional<double> asDouble() const;
@@ -46,24 +46,24 @@ struct JsonValue {
 
 struct JsonMember {
   std::string name;
-  unsigned line = 1, column = 1; ///< location of the name
+  unsigned line = 1, column = 1; ///< location of the member's name
   JsonValue value;
 };
 
-/// An error and its location; line 0: the file as a whole.
+/// An error and its location. Line 0 means that the error concerns the whole file.
 struct JsonProblem {
   unsigned line = 0, column = 0;
   std::string message;
 };
 
-/// Returns text of a file for a diagnostic: without control characters, and cut after about `most`
-/// bytes.
+/// Returns `text`, which comes from a file, in a form for diagnostics: without control characters
+/// and with at most about `most` bytes.
 std::string shortText(std::string_view text, size_t most = 80);
 
-/// Parses a file of at most 16 MiB, nested at most 64 deep, without a name twice in one object.
-/// Returns nothing and sets `problem` on failure. The wait for a pipe is limited (InputStream.h).
+/// Parses a file of at most 16 MiB, with at most 64 levels. An object must not have a name twice.
+/// On an error, returns nothing and sets `problem`. The wait for a pipe is limited (InputStream.h).
 std::optional<JsonValue> readJson(const std::string &path, JsonProblem &problem);
-/// Does the same for a text in memory.
+/// Parses `text` as readJson() parses the content of a file.
 std::optional<JsonValue> parseJson(std::string_view text, JsonProblem &problem);
 
 } // namespace fsdpcommon

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A signature covers the 128 bytes of an artifact's header. The header has the SHA-256 of the whole
-// file, so the signature covers the file. The signature has 64 bytes, in a separate file
-// OUT.fsdp.sig. Keys are files in PEM, as `openssl genpkey -algorithm ed25519` and `openssl pkey
-// -pubout` write them.
+// The 128 bytes of an artifact's header are signed. The header contains the SHA-256 of the whole
+// file, so the signature covers the file. The file OUT.fsdp.sig contains the 64 bytes of the
+// signature. Keys are PEM files, as written by `openssl genpkey -algorithm ed25519` and `openssl
+// pkey -pubout`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,15 +22,15 @@ namespace fsdpcommon {
 
 using Signature = std::array<unsigned char, 64>;
 
-/// Returns the name of the file that has the signature of an artifact.
+/// Returns the name of the file that contains the signature of an artifact.
 inline std::string signatureFile(const std::string &artifact) { return artifact + ".sig"; }
 
-/// Signs a header with the private key in the PEM file `key`. Returns an error, or an empty text.
+/// Signs a header with the private key in the PEM file `key`. Returns an error, or "" on success.
 std::string signHeader(const fsdprt_artifact_header &header, const std::string &key,
                        Signature &signature);
 
 /// Verifies the signature in the file `file` with the public key in the PEM file `key`. Returns an
-/// error, or an empty text if the signature matches the header.
+/// empty text if the signature is that of the header, and otherwise an error.
 std::string verifyHeader(const fsdprt_artifact_header &header, const std::string &file,
                          const std::string &key);
 

@@ -9,8 +9,8 @@
 
 namespace fsdpcommon {
 
-/// Asks the kernel for permission to use AMX's tile registers in all threads of this process.
-/// Returns true if the process has the permission, which Linux then never withdraws. Without the
+/// Requests the permission of Linux to use AMX's tile registers in all threads of this process.
+/// Returns true if the process has the permission, which Linux never withdraws. Without the
 /// permission the first AMX instruction raises SIGILL.
 bool requestTileData();
 

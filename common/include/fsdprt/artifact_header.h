@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Plain C without dependencies. The compiler, which writes these bytes, and the runtime, which
-// checks them, share this file and the schema of the manifest (runtime/schema/artifact.fbs).
+// The compiler writes the header and the runtime checks it. Both include this file, which is plain
+// C without dependencies, and use the schema of the manifest (runtime/schema/artifact.fbs).
 //
 //     0        128 (64-byte aligned)         (4096)            (4096)    file_size
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
 // All integers are little-endian. Offsets and sizes are in bytes from the beginning of the file.
 // The image is a position-independent ELF shared object without undefined symbols, needed
-// libraries, thread-local storage or initialisers. It may be absent (offset and size 0) if no
-// program launches a kernel. The values are initial values of parameters, at offsets given in the
-// manifest; a file without them has offset and size 0 and version 2, which older readers accept.
-// The gaps between the parts are zero. The hash covers the whole file, with zeros in place of the
-// 32 bytes of the hash itself.
+// libraries, thread-local storage or initialisers. If no program launches a kernel, the image may
+// be absent: its offset and size are then 0. The values are initial values of parameters, at
+// offsets that the manifest states. A file without values has their offset and size 0, and version
+// 2, which older readers accept. The gaps between header, manifest, image and values are zero. The
+// hash covers the whole file, with the field sha256 taken as zeros.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -26,18 +26,18 @@
 #include <stdint.h>
 
 #define FSDPRT_ARTIFACT_MAGIC "FSDPMLIR" /* 8 bytes, without the terminating zero */
-#define FSDPRT_ARTIFACT_VERSION 3u       /* raised when an old reader would misread the file */
-#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* oldest supported version: files without values */
+#define FSDPRT_ARTIFACT_VERSION 3u       /* is raised if older readers would misread new files */
+#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* oldest supported version, of files without values */
 #define FSDPRT_ARTIFACT_HEADER_SIZE 128u
 #define FSDPRT_ARTIFACT_HASH_OFFSET 56u
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u
 #define FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT 64u
 #define FSDPRT_ARTIFACT_IMAGE_ALIGNMENT 4096u
-#define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* Alignment of the section of values. */
-#define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* Alignment of a parameter's values. */
-/* Alignment of a buffer's offset and size in an arena. */
+#define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* Alignment of values_offset. */
+#define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* Alignment of the values of each parameter. */
+/* Alignment of the offset and of the size of a buffer in an arena. */
 #define FSDPRT_BUFFER_ALIGNMENT 64u
-/* Alignment of the offset at which the host arena begins, after the device arena. */
+/* The host arena begins after the device arena, at an offset with this alignment. */
 #define FSDPRT_HOST_ARENA_ALIGNMENT 4096u
 
 typedef struct fsdprt_artifact_header {
@@ -50,7 +50,7 @@ typedef struct fsdprt_artifact_header {
   uint64_t image_offset;
   uint64_t image_size;
   uint8_t sha256[32];
-  uint64_t values_offset; /* from version 3 on; zero before */
+  uint64_t values_offset; /* zero in version 2 */
   uint64_t values_size;
   uint8_t reserved[24]; /* zero */
 } fsdprt_artifact_header;

@@ -4,20 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Code for a CPU addresses its bindings without checks, so the manifest must not launch it with an
-// extent or with sizes other than those that it was compiled for. For each function k, the image
-// has an object "k.launch" of 64-bit words: the number of its records, then the records. Each is
+// A kernel function for a CPU does not check its bindings, so the manifest must launch the function
+// only with the extent and sizes for which it was compiled. For each function k, the image has a
+// data symbol "k.launch" of 64-bit words: the number of records, then the records. Each record is
 //
-//     extent, tile, shared bytes, worker bytes, number of bindings n, n least sizes of bindings
+//     extent, tile, shared bytes, worker bytes, number n of bindings, n least bytes of bindings
 //
-// A function of the compiler has one record. A handwritten function may be for several launches.
+// A function that the compiler generates has one record. A handwritten one has a record per launch.
 //
 //===----------------------------------------------------------------------===*/
 
 #ifndef FSDPRT_LAUNCH_RECORD_H
 #define FSDPRT_LAUNCH_RECORD_H
 
-/* Suffix of the name of a function k in the name of its object. */
+/* The data symbol of a function has the function's name with this suffix. */
 #define FSDPRT_LAUNCH_SUFFIX ".launch"
 
 #endif /* FSDPRT_LAUNCH_RECORD_H */

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Part of the library fsdp_common. Depends on memcpy alone, so that the compiler can link it too.
+// SHA-256 for compiler and runtime, in the library fsdp_common. Needs no function but memcpy.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -21,14 +21,14 @@ extern "C" {
 typedef struct fsdprt_sha256 {
   uint32_t state[8];
   uint64_t bytes;    /* hashed so far */
-  uint8_t block[64]; /* its first `bytes` % 64 bytes are not hashed yet */
+  uint8_t block[64]; /* has `bytes` % 64 bytes that are not hashed yet */
 } fsdprt_sha256;
 
 void fsdprt_sha256_begin(fsdprt_sha256 *hash);
 void fsdprt_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size);
 void fsdprt_sha256_end(fsdprt_sha256 *hash, uint8_t digest[32]);
 
-/* Computes the hash of a whole artifact in memory, with its own hash field taken as zero.
+/* Computes the hash of a whole artifact in memory, with the header's field sha256 taken as zeros.
  * `size` is at least FSDPRT_ARTIFACT_HEADER_SIZE. */
 void fsdprt_sha256_artifact(const void *file, size_t size, uint8_t digest[32]);
 

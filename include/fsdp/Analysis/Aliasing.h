@@ -16,44 +16,42 @@ namespace mlir::fsdp {
 /// Name of the mesh axis over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
-/// Returns the number of ranks in the group of a collective on tensors; 1 if no data leaves the
-/// rank.
+/// Returns the number of ranks among which a collective on tensors exchanges data.
 int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 
 /// Returns the number of iterations of `loop`, or nothing if a bound or the step is not constant.
 std::optional<int64_t> getTripCount(scf::ForOp loop);
 
-/// Offset of a view in its source: `bytes`, plus `stride` bytes per iteration of the enclosing
-/// loop.
+/// Offset of a view in its source: `bytes` plus `stride` bytes per iteration of the loop around it.
 struct ViewOffset {
   int64_t bytes = 0, stride = 0;
 };
 
 /// Returns the offset of a contiguous slice. Returns nothing if the slice is not contiguous, or if
-/// its offset is not affine in the induction variable of the surrounding loop.
+/// the offset is not affine in the induction variable of the surrounding loop.
 std::optional<ViewOffset> getContiguousOffset(tensor::ExtractSliceOp op);
 
-/// Finds which values of a function share memory without a copy, and the last op that reads the
-/// content of each value. Positions number the ops of the function in textual order.
+/// Finds which values of a function are views of the same memory, and the last op that reads the
+/// content of each value. The position of an op is its index in the textual order of the function.
 class Aliasing {
 public:
   explicit Aliasing(func::FuncOp function);
 
-  /// Returns the operand of `op` in whose memory the result lies, if `op` is a reshape, a slice, or
-  /// a collective within one rank. Returns null for all other ops.
+  /// Returns the operand of which the result of `op` is a view, if `op` is a reshape, a slice, or a
+  /// collective within one rank. Returns null for all other ops.
   Value getViewSource(Operation *op);
   /// Returns the value at the root of the chain of views that ends in `value`.
   Value getBase(Value value);
 
   int64_t getPosition(Operation *op) const { return positions.lookup(op); }
-  /// Returns the last position at which the content of `value` or of a view of it is read. A value
-  /// that is defined outside a loop and read inside counts as read until the loop ends.
+  /// Returns the last position at which the content of `value` or of a view of it is read. If a
+  /// loop reads the value but does not define it, this is the position of the loop's end.
   int64_t getEnd(Value value);
-  /// Marks `value` (an argument that no result updates) as never overwritten.
+  /// Marks `value` as never overwritten. Called for each argument that no result updates.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
   /// Returns true if the kernel may overwrite operand `index`: no later op reads the content of
-  /// this operand, and no other operand of the call shares its memory. Does not look at buffers.
+  /// this operand, and no other operand of the call shares its memory.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 
 private:

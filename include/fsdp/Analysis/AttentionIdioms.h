@@ -12,12 +12,11 @@
 namespace mlir::fsdp {
 
 /// Returns the common name of the mask, such as "causal, window of 256 or 4 sink keys". Returns an
-/// empty name if mask_mod keeps all scores. The name is for messages only; kernels use the bounds
-/// of AttentionTiles.h.
+/// empty name if mask_mod keeps all scores. The name is for messages only.
 std::string nameMask(AttentionOp op);
 
-/// Returns the names of the steps of score_mod in the order in which they are applied, such as
-/// "softcap 30, ALiBi". Returns an empty string if there are no steps.
+/// Returns the names of the operations of score_mod on the score, in the order of their
+/// application, such as "softcap 30, ALiBi". Returns an empty string if score_mod keeps the score.
 std::string nameScore(AttentionOp op);
 
 } // namespace mlir::fsdp

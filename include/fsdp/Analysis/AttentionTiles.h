@@ -6,21 +6,20 @@
 //
 // A forward kernel holds a tile of rows [q0, q1) and loops over tiles of keys. A backward kernel
 // holds a tile of keys [k0, k1) and loops over tiles of rows. This analysis derives from mask_mod
-// which range of the loop a tile has to visit, and in which subrange the mask need not be
-// evaluated:
+// which range of the loop is visited for a tile, and in which subrange the mask is not evaluated:
 //
 //          begin   fullBegin    fullEnd   end
 //   keys ....|========|============|=======|....        mask_mod = q >= k && q - k < 256
 //     skipped   masked   mask-free   masked              [max(0, q0 - 255), q1), free in
 //                                                        [max(0, q1 - 256), q0 + 1)
 //
-// There can be several ranges (sink tokens and a window). They are disjoint and in ascending order.
+// The ranges of a tile (for example, sink tokens and a window) are disjoint and in ascending order.
 //
 // Guarantees:
-//  - No key that mask_mod keeps for a row of the tile is outside the ranges.
-//  - Every key in a mask-free part is kept for every row of the tile.
+//  - The ranges of a tile of rows contain every key that mask_mod keeps for one of the rows.
+//  - mask_mod keeps every key in a mask-free subrange for every row of the tile.
 //
-// If the mask depends on captured data per row or key, the range has no mask-free part.
+// If the mask depends on captured data per row or key, no range has a mask-free subrange.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,15 +35,15 @@ namespace mlir::fsdp {
 // Dependence of values on row and column
 //===----------------------------------------------------------------------===//
 
-/// Indices of the score matrix (row and column) on which a value depends. `|` joins two
-/// dependences.
+/// Indices of the score matrix (row, column) on which a value depends; `|` is the union.
 enum class Dependence : unsigned { None = 0, Row = 1, Column = 2, Both = 3 };
 
 inline Dependence operator|(Dependence a, Dependence b) {
   return static_cast<Dependence>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 
-/// Dependence of every value of one attention function (score_mod, mask_mod or score_grad):
+/// Dependence of every value of one attention function (score_mod, mask_mod or score_grad), and how
+/// often a kernel must compute the value:
 ///   - None: computed once per batch and head
 ///   - Row: computed once per row, before the loop over keys
 ///   - Column: computed once per key
@@ -53,7 +52,7 @@ class RegionDependence {
 public:
   explicit RegionDependence(Region &function);
   Dependence of(Value value) const { return classes.lookup(value); }
-  /// Returns the joined dependence of the operands of an op.
+  /// Returns the union of the dependences of the operands of an op.
   Dependence of(Operation *op) const;
 
 private:
@@ -65,17 +64,18 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// A range of keys for a tile of rows, or of rows for a tile of keys, with begin <= fullBegin <=
-/// fullEnd <= end. The bounds are trees over begin and end of the tile, batch, head, and scalars of
-/// the region.
+/// fullEnd <= end. The bounds are trees (TileExpr.h) over the tile's begin and end, the batch, the
+/// head, and scalars of the region.
 struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;
 };
 
 enum class TileState { Masked, Partial, Unmasked };
 
-/// A comparison that holds for every kept score, such as `documents[q] == documents[k]`. The value
-/// `row` depends on the row alone, `column` on the column alone, and at least one reads captured
-/// data. A tile can be skipped if the comparison fails for the extreme values of both in the tile.
+/// A comparison that holds for every score that the mask keeps, such as `documents[q] ==
+/// documents[k]`. The value `row` depends only on the row, `column` only on the column, and at
+/// least one of the two reads captured data. A kernel can skip a tile if the ranges of `row` and
+/// `column` in the tile show that the comparison is false for all its scores.
 struct SideComparison {
   arith::CmpIPredicate predicate;
   Value row, column; // values of mask_mod
@@ -91,21 +91,20 @@ public:
   /// Returns the ranges of rows for a tile of keys [begin, end).
   ArrayRef<TileRange> getRows() const { return rows; }
 
-  /// Return the ranges in units of tiles of `size` elements. The loop [begin, end) visits each tile
-  /// once. Tiles of [fullBegin, fullEnd) are whole and mask-free. A last tile of fewer than `size`
-  /// elements is never mask-free.
+  /// Return the ranges in units of tiles of `size` elements. No tile is in two of the ranges
+  /// [begin, end). Each tile in [fullBegin, fullEnd) has `size` elements and needs no mask.
   SmallVector<TileRange> getKeyTiles(int64_t size) const { return inTiles(keys, extents[3], size); }
   SmallVector<TileRange> getRowTiles(int64_t size) const { return inTiles(rows, extents[2], size); }
 
-  /// Returns true if nothing is masked.
+  /// Returns true if mask_mod provably keeps every score.
   bool isUnmasked() const;
   /// Returns true if every row provably keeps a key, so that no row has maximum -inf or sum 0.
   bool hasKeyInEveryRow() const;
-  /// Returns true if provably no row keeps a key.
+  /// Returns true if mask_mod provably keeps no score.
   bool isFullyMasked() const;
 
-  /// Classifies the tile of rows [q0, q1) and keys [k0, k1) by the ranges over keys, for given
-  /// batch and head. `rowsOfTile` holds the rows, batch, head and scalars.
+  /// Returns whether the ranges of keys of the rows [q0, q1) contain the keys [k0, k1) not at all,
+  /// in part, or in a mask-free subrange. `rowsOfTile` contains q0, q1, batch, head and scalars.
   TileState classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const;
 
   ArrayRef<SideComparison> getSideComparisons() const { return comparisons; }
@@ -113,8 +112,8 @@ public:
 private:
   void analyse(Region &maskMod, ArrayRef<int64_t> extents);
   static SmallVector<TileRange> inTiles(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
-  /// Returns whether every row, as a tile of one row, passes `test`. Returns nothing if the ranges
-  /// depend on data, or if there are more than 2^20 rows to test.
+  /// Calls `test` for each row, as a tile of one row, and returns whether all calls return true.
+  /// Returns nothing if the ranges depend on data, or if there are more than 2^20 rows to test.
   std::optional<bool> allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const;
 
   SmallVector<TileRange> keys, rows;

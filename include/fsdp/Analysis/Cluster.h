@@ -28,14 +28,14 @@ inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
 /// Returns eight H100 joined by NVLink, the cluster of examples/clusters/8xH100.json.
 const Cluster &getGpuCluster();
 
-/// Returns the seconds of a ring collective over `ranks` ranks that are `stride` apart, run
-/// `rounds` times (2 for an all-reduce). `bytes` includes the part that stays on the rank. Returns
-/// zero for one rank.
+/// Returns the seconds of a ring collective over n = `ranks` ranks whose numbers differ by
+/// `stride`. `rounds` is the number of passes around the ring: 2 for an all-reduce. `bytes` is the
+/// size of the whole tensor. Returns zero for one rank.
 ///
 ///   bytes * (n - 1) / n / bandwidth + latency of the n - 1 steps
 ///
-/// At a level of links that joins groups of m ranks of the ring, the m ranks of a group share m
-/// links, as in NCCL's rings (its src/graph/tuning.cc: time = latency + bytes / bandwidth).
+/// A level of links that joins groups of m ranks of the ring has m links per group. NCCL makes the
+/// same estimate (src/graph/tuning.cc).
 double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride,
                       unsigned rounds = 1);
 

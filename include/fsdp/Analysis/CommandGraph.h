@@ -18,7 +18,7 @@ public:
   CommandGraph(Block &block, SymbolTableCollection &tables);
 
   ArrayRef<Operation *> getCommands() const { return commands; }
-  /// Return, in ascending order, the commands that must precede command `index`, or follow it.
+  /// Return the indices of the commands that must run before (or after) command `index`, sorted.
   ArrayRef<unsigned> getBefore(unsigned index) const { return before[index]; }
   ArrayRef<unsigned> getAfter(unsigned index) const { return after[index]; }
 

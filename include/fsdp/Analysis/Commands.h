@@ -11,24 +11,24 @@
 
 namespace mlir::fsdp {
 
-/// Access of a command to a range of a buffer.
+/// A range of a buffer, and whether a command reads or writes the range.
 struct Access {
   SliceAttr slice;
   bool reads = false, writes = false;
 };
 
-/// Returns the accesses of one command; none for a loop. A launch reads the bindings that its
-/// kernel does not mark `fsdp.out`, and writes those marked `fsdp.out` or `fsdp.inout`.
+/// Returns the ranges of buffers that one command accesses; none for a loop. A launch reads the
+/// bindings that are not marked `fsdp.out`, and writes those marked `fsdp.out` or `fsdp.inout`.
 SmallVector<Access> getAccesses(Operation *command, SymbolTableCollection &tables);
 
-/// Returns the description of a command for messages: its kind and its label.
+/// Returns a description of a command for messages: its op or kind of collective, and its label.
 std::string describeCommand(Operation *command);
 
 /// A command and its number (see FSDPProgramOps.td).
 struct NumberedCommand {
   Operation *op;
   int64_t number;
-  /// Numbers of the surrounding loop and of the last command of that loop; -1 outside loops.
+  /// Number of the loop around the command, and of the last command in that loop; else -1.
   int64_t loopFirst = -1, loopLast = -1;
   /// Number of times that the program runs the command.
   int64_t turns = 1;
@@ -37,16 +37,16 @@ struct NumberedCommand {
 SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
 /// Numbers of the first and the last command that needs a buffer.
-/// - A buffer that is used inside and outside a loop is needed for the whole loop.
-/// - Source and target of an asynchronous transfer are needed until its wait.
+/// - A buffer that is used inside and outside a loop is needed during the whole loop.
+/// - Source and target of an asynchronous transfer are needed until the wait for the transfer.
 struct Lifetime {
   int64_t first, last;
 };
 llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program,
                                                    SymbolTableCollection &tables);
 
-/// Sets the lifetimes of the buffers of `program`, whose names are `@PROGRAM.N`. Erases buffers
-/// that no command uses.
+/// Sets the lifetimes of the buffers of `program`, which have names `@PROGRAM.N`. Erases those
+/// buffers that no command of `program` uses.
 void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
 
 } // namespace mlir::fsdp

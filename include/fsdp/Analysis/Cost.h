@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Estimates times by a roofline model. A kernel takes the time of its multiply-adds or of its
-// memory traffic, whichever is longer. A collective takes the time of a ring (Cluster.h). The
-// estimates rank plans; they do not predict measured times.
+// Estimates the times of commands. The time of a kernel is that of its multiply-adds or of its
+// memory traffic, whichever is longer (roofline model). The time of a collective is that of a ring
+// (Cluster.h). The estimates serve to compare plans, not to predict measured times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,24 +20,23 @@
 namespace mlir::fsdp {
 
 /// Returns the cluster that the file `path` describes. Returns getCpuCluster() if `path` is empty,
-/// and getGpuCluster() if it is `gpuClusterName`. Errors are located in the file.
+/// and getGpuCluster() if `path` is `gpuClusterName`. Emits errors at their positions in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
-/// Estimates the seconds of commands of the programs of one module on one rank.
+/// Estimates the seconds that one rank needs for a command of a program.
 class CostModel {
 public:
   explicit CostModel(const Cluster &cluster) : cluster(cluster) {}
 
-  /// Returns the seconds of one run of a command.
-  /// - Loop: all its iterations, with commands one after another.
-  /// - Collective: from its start to its end, alone on its links.
+  /// Returns the seconds of one execution of a command.
+  /// - Loop: the sum over all commands of all iterations.
+  /// - Collective: the time from its start to its end if no other transfer uses its links.
   /// - Wait: zero.
   double getSeconds(Operation *command);
-  /// Returns the seconds of a collective of zero bytes, which a launch of several collectives pays
-  /// once.
+  /// Returns the seconds that the collective would take for zero bytes. One launch of several
+  /// collectives takes this time only once.
   double getLatency(CollectiveOp collective);
-  /// Returns the seconds of a kernel. The attributes of its arguments determine which bytes the
-  /// kernel moves.
+  /// Returns the seconds of one launch of a kernel.
   double getKernelSeconds(func::FuncOp kernel);
 
 private:

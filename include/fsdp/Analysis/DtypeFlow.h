@@ -16,20 +16,20 @@ class OStream;
 
 namespace mlir::fsdp {
 
-/// Part of a step that an op belongs to.
+/// Part of a training step. Each op belongs to one part.
 enum class StepPart {
-  model,     ///< forward and backward
-  loss,      ///< ops from the model's last reduction to the step block
-  gradient,  ///< ops from the cotangents of a unit to its update
-  norm,      ///< ops from the gradients to the step block
-  optimizer, ///< parameters and state
+  model,     ///< all other ops: the forward and the backward
+  loss,      ///< ops that reduce the loss and store it in the step block
+  gradient,  ///< ops that convert, add and reduce the gradients of units
+  norm,      ///< ops that compute the norm of the gradients and store it in the step block
+  optimizer, ///< ops that update parameters and optimizer state
 };
 StringRef stringifyStepPart(StepPart part);
 
-/// Assigns each op to a part of the step by walking backwards from the results of the program.
+/// Assigns each op to a part of the step. Walks backwards from the results of the program.
 class StepParts {
 public:
-  /// `program` is a program after the stage Update.
+  /// `program` is the function of a program after the stage Update.
   explicit StepParts(func::FuncOp program);
 
   StepPart operator[](Operation *op) const { return parts.lookup_or(op, StepPart::model); }
@@ -48,26 +48,26 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// Ops of one part that have equal kinds and types.
+/// A row of the table of types: the ops of a part of the step with equal `what` and `types`.
 struct DtypeRow {
   StepPart part;
   std::string
-      what; ///< product, reduction, conversion, rounding, accumulation, state, or a collective
+      what; ///< text such as "product", "reduction", "conversion", or the name of a collective
   std::string types; ///< `bf16 x bf16 -> f32`
-  /// Number of op executions in one step, elements that they write, send or keep, and bytes of
-  /// these elements.
+  /// Number of executions of these ops in one step, and the elements, and their bytes, that the ops
+  /// write, send or keep in one step.
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
-/// Returns the rows of the program `step`, sorted by part; empty if there is no such program.
+/// Returns the rows of the program `step`, sorted by part; no rows if there is no such program.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
-/// Write the rows as a table, or as the JSON array `dtypes`. The table omits rows of the model
-/// unless `all` is set.
+/// Write the rows as a table, or as the JSON array `dtypes`. The table omits the rows of the part
+/// `model` unless `all` is set.
 void writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os);
 void writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json);
 
-/// Returns true if `outer` has at least the precision and the maximum exponent of `inner`.
+/// Returns true if the precision and the maximum exponent of `outer` are at least those of `inner`.
 bool holdsAll(FloatType outer, FloatType inner);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the range type for ids of lookups, score functions, mask formulas and subscripts of
-// kernels. Arith ops follow the rules of upstream's InferIntRangeInterface.
+// Defines ranges of integers for ids of lookups, values of attention functions, mask formulas and
+// subscripts of kernels. Ranges of results of arith ops come from MLIR's InferIntRangeInterface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +19,15 @@
 
 namespace mlir::fsdp {
 
-/// All integers from `lo` to `hi`, by default all of int64_t. Values are signed, but those of i1
-/// count as 0 and 1.
+/// All integers from `lo` to `hi`, by default all of int64_t. Values are signed, but i1 is 0 or 1.
 struct IntegerRange {
   int64_t lo = std::numeric_limits<int64_t>::min();
   int64_t hi = std::numeric_limits<int64_t>::max();
 
   static IntegerRange of(int64_t value) { return {value, value}; }
-  /// Returns the index range of a dimension, [0, extent); [0, 0] if the extent is 0.
+  /// Returns the range of the indices of a dimension, [0, extent - 1]; [0, 0] if the extent is 0.
   static IntegerRange below(int64_t extent) { return {0, std::max<int64_t>(extent - 1, 0)}; }
-  /// Returns the range that a type, or the element type of a shaped type, can hold.
+  /// Returns the range of all values of an integer type, or of the element type of a shaped type.
   static IntegerRange ofType(Type type);
 
   bool isSingle() const { return lo == hi; }
@@ -36,17 +35,17 @@ struct IntegerRange {
   bool within(IntegerRange other) const { return within(other.lo, other.hi); }
 };
 
-/// Returns the smallest range that contains both.
+/// Returns the smallest range that contains `a` and `b`.
 inline IntegerRange join(IntegerRange a, IntegerRange b) {
   return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
 }
-/// Return the range of the exact result, or the largest range if the result may leave 64 bits.
+/// Return the range of the exact sum or product, or all of int64_t if a bound exceeds 64 bits.
 IntegerRange operator+(IntegerRange a, IntegerRange b);
 IntegerRange operator*(IntegerRange a, IntegerRange b);
 
-/// Returns the range of the result of `op` by upstream's rules, which include wrapping, or the
-/// range of the result type if `op` has no rule. `operands` are the ranges of the operands of `op`.
-/// The ranges of float operands are not read.
+/// Returns the range of the result of `op`, derived from the ranges `operands` by MLIR's rules,
+/// which take wrapping into account. Returns the range of the result type if `op` has no rule.
+/// Ignores the ranges of float operands.
 IntegerRange inferResultRange(Operation *op, ArrayRef<IntegerRange> operands);
 
 } // namespace mlir::fsdp

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Brings the JSON reader of common/ (shared with the runtime) into the namespace of the compiler.
+// Declares the JSON reader of common/, which the runtime also uses, in the compiler's namespace.
 //
 //===----------------------------------------------------------------------===//
 

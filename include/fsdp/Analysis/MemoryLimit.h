@@ -14,9 +14,10 @@ namespace mlir::fsdp {
 /// Largest arena that the runtime accepts, in bytes.
 constexpr int64_t kMaxArenaBytes = int64_t(1) << 48;
 
-/// Fails with an error if the arena of a rank is larger than `limit` bytes (0: kMaxArenaBytes). The
-/// error names the command with the most live bytes. Its notes name the largest categories, with
-/// options that make them smaller. Does not check the arena of the reference, which need not run.
+/// Fails with an error if the arena of a rank is larger than `limit` bytes, or than kMaxArenaBytes
+/// if `limit` is 0. The error names the command with the most live bytes. Notes list the largest
+/// categories of buffers and the options that reduce them. Ignores the arena of the reference
+/// program, because users need not run that program.
 LogicalResult checkMemoryLimit(ModuleOp planned, int64_t limit);
 
 } // namespace mlir::fsdp

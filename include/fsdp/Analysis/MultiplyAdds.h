@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Multiply-adds of the contractions and attention ops in a kernel. `bf16` counts products of two
-/// bf16 values. `wide` counts all other products; an f64 product counts as two.
+/// Number of multiply-adds of the contractions and attention ops in a kernel. `bf16` is the number
+/// with two bf16 factors. `wide` is the number of all others, where each f64 product counts as two.
 struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };

@@ -16,15 +16,14 @@ namespace mlir::fsdp {
 
 /// Alignment of every buffer of an arena, in bytes. Buffer sizes are rounded up to this alignment.
 inline constexpr int64_t bufferAlignment = 64;
-/// Buffers of at least `largeBuffer` bytes are aligned to a page.
+/// Alignment, in bytes, of buffers of at least `largeBuffer` bytes.
 inline constexpr int64_t pageAlignment = 4096, largeBuffer = 1 << 20;
 
-/// Returns the alignment of a buffer of `bytes` bytes.
 inline int64_t getBufferAlignment(int64_t bytes) {
   return bytes >= largeBuffer ? pageAlignment : bufferAlignment;
 }
 
-/// A buffer that is alive from moment `first` to moment `last`, both included.
+/// A buffer of `bytes` bytes that is alive from moment `first` to moment `last`, both included.
 struct Interval {
   int64_t bytes = 0;
   int64_t first = 0, last = 0;
@@ -33,22 +32,22 @@ struct Interval {
 };
 
 struct Packing {
-  /// Offset in bytes of each interval, in order.
+  /// Offset in bytes of each interval, in the order of the intervals.
   llvm::SmallVector<int64_t> offsets;
-  /// Size of the packing in bytes, and its lower bound: the peak of the bytes alive.
+  /// Size of the packing in bytes, and its lower bound: the peak of the live bytes.
   int64_t bytes = 0, lowerBound = 0;
-  /// Name of the order that gave this packing, for reports.
+  /// Name of the order of intervals that produced this packing, for reports.
   llvm::StringRef method;
 };
 
-/// Returns the peak of the bytes alive, with each buffer rounded up to the alignment. Sets
-/// `moment`, if given, to the first moment with that peak.
+/// Returns the peak of the live bytes, with the size of each buffer rounded up to the alignment.
+/// Sets `moment`, if not null, to the first moment with that peak.
 int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullptr);
 
-/// Places all intervals from offset 0 so that intervals that are alive at the same time do not
-/// overlap. Returns the smallest packing found. If `enough` is not 0, the search stops at a packing
-/// of at most `enough` bytes, and skips its last step if the lower bound exceeds `enough`. Only the
-/// order in which intervals begin and end matters, not the distance between moments.
+/// Assigns an offset of at least 0 to each interval so that no two intervals that are alive at the
+/// same time overlap in memory. Returns the smallest packing found. If `enough` is not 0, the
+/// search stops at a packing of at most `enough` bytes, and skips step 4 of Packing.cpp if the
+/// lower bound exceeds `enough`. The result depends only on the order of the moments.
 Packing packIntervals(llvm::ArrayRef<Interval> intervals, int64_t enough = 0);
 
 } // namespace mlir::fsdp

@@ -11,15 +11,15 @@
 
 namespace mlir::fsdp {
 
-/// While an object of this class lives, a crash of the process (a stack overflow or an abort) or an
-/// endless loop ends with an error that names `file`, and with exit code 2. Use it only while
-/// upstream code reads a user's file: a crash of a pass is a defect of the compiler, and its stack
-/// trace is needed. At most one object may be active at a time.
+/// While an object of this class exists, a crash or an endless loop of the process leads to an
+/// error that names `file`, and to exit code 2. Create the object only while MLIR's parser reads a
+/// user's file. The crash of a pass is a defect of the compiler and must print its stack trace. At
+/// most one object may be active at a time.
 class ParserGuard {
 public:
   static constexpr unsigned defaultSeconds = 20;
 
-  /// A file of `bytes` bytes may take `seconds` of CPU time, and one second more for each MiB.
+  /// Limits the CPU time to `seconds` plus one second per MiB of the file, whose size is `bytes`.
   ParserGuard(llvm::StringRef tool, llvm::StringRef file, uint64_t bytes,
               unsigned seconds = defaultSeconds);
   ~ParserGuard() { release(); }

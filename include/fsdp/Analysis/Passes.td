@@ -13,10 +13,11 @@ def PrintAttentionIdiomsPass : Pass<"fsdp-print-attention-idioms"> {
   let summary = "Print the keys that attention masks, and the tiles that its kernels can skip";
   let description = [{
     - Requires: nothing.
-    - Ensures: one remark per `fsdp.attention`. It names the idioms of the score and mask
-      functions. It states the keys that a tile of rows visits, the rows that a tile of keys
-      visits, the mask-free range of both, and how often each op of the functions runs. If no row
-      keeps a key, a warning says so.
+    - Ensures: one remark per `fsdp.attention`, which names the idioms of the score and mask
+      functions. For a tile of rows, the remark gives the range of keys that a kernel visits, and
+      the range in which no key is masked. For a tile of keys, it gives these two ranges of rows. It
+      also gives the number of executions of each op of the functions. If all keys of all rows are
+      masked, there is a warning.
     - Keeps: the IR.
   }];
   let options = [Option<"tile", "tile", "int64_t", /*default=*/"0",

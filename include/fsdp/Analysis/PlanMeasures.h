@@ -11,33 +11,33 @@
 
 namespace mlir::fsdp {
 
-/// Number of values of Category.
+/// Number of cases of the enum Category.
 inline constexpr unsigned numCategories = getMaxEnumValForCategory() + 1;
 
-/// Memory in bytes by category. Each number is the peak of one category, so that the sum of all
-/// categories may exceed `peak`.
+/// Memory in bytes. Categories can peak at different commands, so the sum of `bytes` may exceed
+/// `peak`.
 struct MemoryReport {
-  /// Peak bytes, indexed by Category.
+  /// Peak of the live bytes of each category.
   int64_t bytes[numCategories] = {};
-  /// Size of the arena, its lower bound (the peak of the bytes alive), and padding between and
-  /// after parameters.
+  /// Size of the arena, its lower bound (the peak of the live bytes), and the bytes of padding
+  /// between and after parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
-  /// Size of the arena in host memory, and peak of its live bytes by category.
+  /// Size of the arena in host memory, and the peak of the live host bytes of each category.
   int64_t host = 0, hostBytes[numCategories] = {};
-  /// Size of the file of a rank that holds offloaded state.
+  /// Size of the file in which a rank keeps offloaded state.
   int64_t file = 0;
-  /// Bytes without sharding and padding, on a single rank.
+  /// Bytes that each rank would hold without sharding and without padding.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
   int64_t getUnshardedOwned() const {
     return unshardedParameters + unshardedGradients + unshardedOptimizer;
   }
-  /// Live bytes by category at the command with the most live bytes.
+  /// Live bytes of each category at `peakCommand`.
   int64_t atPeak[numCategories] = {};
-  /// Arena of the unsharded reference, which computes all micro-batches of the step on one rank; 0
-  /// without a reference.
+  /// Size of the arena of the unsharded reference, which computes all micro-batches of the step on
+  /// one rank. 0 if the module has no reference.
   int64_t unshardedPeak = 0;
-  /// The command with the most live bytes, its number in its program, the live bytes, and the live
-  /// buffers, largest first.
+  /// The command with the most live bytes, its number, the live bytes, and the live buffers,
+  /// largest first.
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
   SmallVector<BufferOp> peakBuffers;
@@ -51,32 +51,33 @@ struct MemoryReport {
   int64_t operator[](Category category) const { return bytes[static_cast<unsigned>(category)]; }
 };
 
-/// Collectives of a step that have the kind, axis, type and purpose in common.
+/// The collectives of a step that have the same kind, axis, element type and value of `control`.
 struct CommunicationReport {
   CollectiveKind kind;
   std::string axis;
   Type dtype;
-  /// True for control scalars of the step, false for data of units.
+  /// True for collectives on scalars such as the loss, false for data of units.
   bool control;
-  /// Payload in bytes with padding, bytes that one rank sends, and number of collectives.
+  /// Payload in bytes including padding, bytes that one rank sends, and number of collectives.
   int64_t bytes = 0, wireBytes = 0, count = 0;
 };
 
-/// Parameters of a unit, and the bytes that they take.
+/// Sizes of the parameters of a unit.
 struct UnitReport {
   UnitOp unit;
   int64_t elements = 0, trained = 0;
-  /// Bytes on one rank: its shard of the parameters, its shard of the optimizer state, and the
-  /// gathered parameters.
+  /// Bytes on one rank of the shard of parameters, the shard of optimizer state, and gathered
+  /// parameters.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
-  /// Zeros after and between parameters, in bytes over all shards.
+  /// Bytes of padding between and after parameters, summed over all shards.
   int64_t paddingBytes = 0;
-  /// Type in which the parameters are gathered (null if they are not), and number of gathers in a
-  /// step. `reshard` describes what happens to gathered parameters after the forward.
+  /// Element type of the gathered parameters (null if they are not gathered), and number of gathers
+  /// in a step. `reshard` describes what happens to gathered parameters after the forward.
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Gathered bytes that are kept for the backward, which gathers them among fewer ranks.
+  /// Gathered bytes that a rank keeps after the forward for a backward that gathers among fewer
+  /// ranks.
   int64_t keptBytes = 0;
 
   /// Returns true if this unit differs from `other` only in names.
@@ -88,17 +89,17 @@ std::string formatSize(int64_t bytes);
 
 /// Measures the layout of the program `step`.
 MemoryReport measureMemory(ModuleOp planned);
-/// Measures the units of the program `step`, in their order.
+/// Measures the units of the program `step`, in their order in the module.
 SmallVector<UnitReport> measureUnits(ModuleOp planned);
 /// Measures the collectives of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
 
-/// Cost of one value of an option, for a comparison of alternative plans.
+/// Cost of the plan that results from one value of an option.
 struct ChoiceReport {
-  std::string option; ///< option and value as on the command line
+  std::string option; ///< option and value, written as on the command line
   bool isTaken;
   int64_t arenaBytes = 0;
-  /// Payload in bytes per step of gathers and of reductions, without scalars.
+  /// Payload in bytes of all gathers and of all reductions of a step, without those on scalars.
   int64_t gatheredBytes = 0, reducedBytes = 0;
 };
 ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);

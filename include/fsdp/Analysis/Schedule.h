@@ -12,45 +12,45 @@
 
 namespace mlir::fsdp {
 
-/// Channels of a scheduled program: gathers, reductions, and copies to the device, to the host,
-/// from a rank's file, and to the file.
+/// Channels of a scheduled program. Channels 1 and 2 are for gathers and reductions. Channels 3 to
+/// 6 are for copies to the device, to the host, from the rank's file, and to the file.
 inline constexpr int64_t gatherChannel = 1, reduceChannel = 2, toDeviceChannel = 3,
                          toHostChannel = 4, fromFileChannel = 5, toFileChannel = 6;
-/// Returns the index of the links of a channel. Channels with equal indices share links.
+/// Returns the index of the links that a channel uses. Channels with equal indices share links.
 inline unsigned getLinks(int64_t channel) {
   return (channel > reduceChannel) + (channel > toHostChannel);
 }
 
-/// Attributes of a scheduled collective or copy: `secondsAttr` is the estimated time of a transfer
-/// that is alone on its links, and `exposedAttr` the time for which its wait stalls, both in
-/// seconds. `limitAttr` is the reason why the transfer does not start earlier or end later
-/// ("source", "first use", "beginning", "prefetch" or "memory").
+/// Attributes of a scheduled collective or copy. `secondsAttr` contains the estimated seconds of
+/// the transfer if it is alone on its links. `exposedAttr` contains the seconds for which its wait
+/// stalls. `limitAttr` contains the reason why the transfer does not start earlier or end later,
+/// such as "source", "first use" or "memory".
 inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp.exposed",
                                limitAttr = "fsdp.limit";
-/// Attribute of a scheduled program: {cluster, compute, unscheduled, scheduled, bound}, in seconds
-/// of one run.
+/// Attribute of a scheduled program: {cluster, compute, unscheduled, scheduled, bound}. The numbers
+/// are seconds of one execution (see ScheduleReport).
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
-/// Returns true if one launch may start both collectives: they have the same kind and axes.
+/// Returns true if one launch may start both collectives, because they have the same kind and axes.
 bool canStartTogether(CollectiveOp a, CollectiveOp b);
-/// Returns true if one launch starts this collective and the previous command.
+/// Returns true if this collective and the previous command start in one launch.
 bool startsWithPrevious(CollectiveOp collective);
 
-/// A collective or a copy that compute does not overlap completely.
+/// A collective or a copy whose wait stalls the program.
 struct ExposedReport {
   Operation *op;
-  double seconds = 0, exposed = 0; // summed over all iterations
+  double seconds = 0, exposed = 0; // sums over all iterations
   StringRef limit;
 };
 
 struct ScheduleReport {
   bool isScheduled = false;
   StringRef cluster;
-  /// Estimated seconds of the compute, of all commands one after another, and of the schedule, and
-  /// a lower bound for every schedule.
+  /// Estimated seconds of all compute, of all commands one after another, and of the schedule.
+  /// `bound` is a lower bound for every schedule.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
-  /// Number of collectives in the step, of launches that start them, and of copies on channels.
-  /// `exposed` lists the collectives and copies that stall the step, longest first.
+  /// Numbers of collectives in the step, of launches that start them, and of copies on channels.
+  /// `exposed` lists the collectives and copies that stall the step, longest stall first.
   int64_t collectives = 0, launches = 0, copies = 0;
   SmallVector<ExposedReport> exposed;
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels are compiled last, but earlier stages depend on the capabilities of the target. They
-// query this interface. Codegen registers an implementation for each target.
+// Codegen is a late stage, but earlier stages depend on the capabilities of the target, which this
+// interface reports. Codegen registers an implementation for each target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,10 @@ namespace mlir {
 class Operation;
 namespace fsdp {
 
-/// Limits on intermediate results that can be computed a few rows at a time.
+/// Limits on the chunks of an intermediate result that is computed one chunk of rows at a time.
 struct ChunkLimits {
-  int64_t maxBytes; ///< largest size of a chunk in bytes; 0: no limit
-  int64_t minRows;  ///< least rows of a chunk, even if it then exceeds `maxBytes`
+  int64_t maxBytes; ///< largest size of a chunk in bytes; 0 for no limit
+  int64_t minRows;  ///< least rows of a chunk; has precedence over `maxBytes`
 };
 
 /// Properties of a target. The default implementations describe a CPU.
@@ -30,14 +30,14 @@ class TargetInfo {
 public:
   virtual ~TargetInfo() = default;
 
-  /// Returns the chunk limits. By default, 32 MiB is close to the cache of a core, and 16 rows let
-  /// the kernel of a contraction reuse its operands.
+  /// Returns the limits on chunks. The default of 32 MiB is close to the cache size of a core. With
+  /// 16 rows, a kernel of a contraction can reuse the operands.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment in bytes that rows of the factors of a product need; 0 for none.
+  /// Returns the alignment in bytes that a matrix product requires for rows of its operands, or 0.
   virtual int64_t getRowAlignment() const { return 0; }
-  /// Returns true if the host can run the kernels, so that updates of offloaded state run there.
+  /// Returns true if the host can run the kernels. Updates of offloaded state then run on the host.
   virtual bool hostComputes() const { return true; }
-  /// Returns the default cluster for estimated times. Empty means CPU ranks.
+  /// Returns the name of the default cluster for time estimates; empty for getCpuCluster().
   virtual llvm::StringRef getClusterName() const { return ""; }
   /// Returns the reason why the target has no kernel for an attention op or its gradient op.
   /// Returns nothing if there is a kernel.
@@ -45,14 +45,14 @@ public:
 };
 
 /// Registers a target. `create` returns its TargetInfo, or null if the options name another target.
-/// `names` lists the names of the target for messages: "sm_80, sm_90a or sm_100a".
+/// `names` lists its values of --target for messages, such as "sm_80, sm_90a or sm_100a".
 void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &),
                     llvm::StringRef names);
 
-/// Returns the target that the options name, or null if it is not registered.
+/// Returns the properties of the target in the options, or null if it is not registered.
 std::shared_ptr<const TargetInfo> getTargetInfo(const CodegenOptions &options);
 
-/// Returns "--target=NAME: expected ..." if no such target is registered.
+/// Returns the error "--target=NAME: expected ..." if no target has this name, or nothing.
 std::optional<std::string> findUnknownTarget(const StepOptions &options);
 
 /// Returns the cluster for estimated times: the value of --cluster, or else the target's default.

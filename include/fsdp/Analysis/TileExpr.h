@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Represents bounds of the loops of a tiled kernel as small trees, which can be evaluated, printed
-// and emitted as index arithmetic:
+// Represents loop bounds of a tiled kernel as small expression trees. A tree can be evaluated on
+// integers, printed, or emitted as index arithmetic:
 //
 //   max(0, q0 - 255)
 //
-// Trees are simplified as they are built. Sums have distinct terms. A minimum or maximum drops an
-// operand that provably never decides the result. Every tree has the range of its values. A tree
-// that could overflow is null, and so is every tree that contains it.
+// The constructors simplify trees. The terms of a sum are distinct. A minimum or maximum has no
+// operand that provably never decides the result. Every tree stores the range of its values. If a
+// computation could overflow, or if an operand is null, the result is the null tree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,27 +32,27 @@ struct TileSymbols {
   /// The tile [begin, end). The last tile ends at the extent of its dimension.
   T begin, end;
   T batch, head;
-  /// Maps a value of the region that depends on neither row nor column to an integer or an index
-  /// value. Called only for TileExpr::Scalar.
+  /// Returns the integer or the index value for a value of the region that depends on neither row
+  /// nor column. Called only for the kind Scalar.
   llvm::function_ref<T(Value)> scalar = nullptr;
 };
 
 class TileExpr {
 public:
-  /// Row and Column occur only while a mask is read, and never in the resulting bounds.
+  /// Row and Column occur only in formulas of a mask, never in loop bounds.
   enum class Symbol { Begin, End, Batch, Head, Row, Column };
   enum class Kind { Constant, Symbol, Scalar, Opaque, Sum, FloorDiv, Min, Max, Choose };
 
-  /// Values are within ±limit; a scalar from memory beyond ±far is clamped to ±far.
+  /// Every value of a tree is within ±limit. A scalar that is read from memory is clamped to ±far.
   static constexpr int64_t limit = int64_t(1) << 60, far = int64_t(1) << 40;
 
-  /// Creates the null tree: a value that is not known.
+  /// Creates the null tree, which stands for an unknown value.
   TileExpr() = default;
   static TileExpr constant(int64_t value);
   static TileExpr symbol(Symbol symbol, IntegerRange range);
-  /// Returns the tree of a value of a region that depends on neither row nor column.
+  /// Returns a tree for a value of the region that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
-  /// Returns the tree of any other value of a region, of which only the range is known.
+  /// Returns a tree for any other value of the region, of which only the range is known.
   static TileExpr opaque(Value value, IntegerRange range);
   /// Returns the tree of `condition >= 0 ? yes : no`.
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);
@@ -66,23 +66,24 @@ public:
   IntegerRange range() const;
   std::optional<int64_t> asConstant() const;
   Symbol asSymbol() const;
-  /// Returns the value of a scalar or an opaque tree.
+  /// Returns the value of the region that a Scalar or Opaque tree represents.
   Value value() const;
-  /// Terms and offset of a sum, Σ factor · term + offset. Any other tree is a sum of one term.
+  /// Return the terms and the offset of a sum Σ factor · term + offset. Every other tree counts as
+  /// a sum of one term.
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;
-  /// Returns the operands of FloorDiv, Min and Max. For Choose, returns condition, yes, no.
+  /// Returns the operands of FloorDiv, Min and Max, or the condition, `yes` and `no` of Choose.
   ArrayRef<TileExpr> operands() const;
   int64_t divisor() const;
 
   bool contains(llvm::function_ref<bool(TileExpr)> predicate) const;
-  /// Returns true if the value depends only on begin and end of the tile.
+  /// Returns true if the value depends only on the begin and the end of the tile.
   bool isPositional() const;
 
   int64_t evaluate(const TileSymbols<int64_t> &symbols) const;
   Value emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbols) const;
-  /// Prints the tree. `tile` is the letter of the bounds of the tile: "q" prints q0 and q1.
+  /// Prints the tree. `tile` is the letter of the tile's bounds: "q" for q0 and q1.
   void print(raw_ostream &os, StringRef tile) const;
 
   friend TileExpr operator+(TileExpr a, TileExpr b);

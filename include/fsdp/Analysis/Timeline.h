@@ -20,35 +20,34 @@ namespace mlir::fsdp {
 /// One event in the sequence of commands of a rank.
 struct TimelineEvent {
   enum class Kind { compute, start, wait } kind;
-  /// Duration of a compute event, or of the started transfer if it is alone on its links.
+  /// Seconds of a compute event. For a start: seconds of the transfer if it is alone on its links.
   double seconds = 0;
-  /// `collective` is the index of the transfer (a collective or a copy) of a start or a wait.
-  /// `channel` and `links` belong to a start. Transfers of one channel run one after another.
-  /// Channels with equal `links` share the links equally.
+  /// For a start or a wait, `collective` is the index of the transfer (a collective or a copy).
+  /// Only a start has `channel` and `links`. Transfers of one channel run one after another.
+  /// Channels with equal `links` share the bandwidth equally.
   unsigned collective = 0, channel = 0, links = 0;
 };
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// By transfer: seconds for which its wait stalls, and times at which the transfer begins and
-  /// ends.
+  /// For each transfer, the seconds for which its wait stalls, and the times of its begin and end.
   llvm::SmallVector<double> exposed, begin, end;
   /// Time at which each event begins.
   llvm::SmallVector<double> moments;
 };
 
-/// Simulates `events` from time 0. Every start needs a wait.
+/// Simulates `events` from time 0. `events` must contain a wait for every start.
 Timeline simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives);
 
-/// A transfer as a job for the links. `head` seconds of compute must precede the job, and `tail`
-/// seconds must follow it.
+/// A transfer of `seconds` seconds on the links. `head` seconds of compute must precede the
+/// transfer, and `tail` seconds of compute must follow it.
 struct LinkJob {
   double head, seconds, tail;
 };
 
-/// Returns a lower bound in seconds for every order of starts and waits, with unlimited memory: the
-/// larger of the compute time and the makespan of the jobs under Jackson's preemptive rule. This
-/// rule runs the ready job with the largest tail and is optimal for one machine.
+/// Returns a lower bound, in seconds, of the duration of every schedule with unlimited memory. The
+/// bound is the larger of the compute time and the makespan of the jobs under Jackson's preemptive
+/// rule. This rule runs the ready job with the largest tail and is optimal for one machine.
 double getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> jobs);
 
 } // namespace mlir::fsdp

@@ -22,15 +22,15 @@ namespace mlir::fsdp {
 
 /// How a CPU forms products of bf16 matrices.
 enum class Bf16Products {
-  Widened,  ///< fused multiply-adds in f32 on widened values
+  Widened,  ///< fused multiply-adds in f32 on operands converted to f32
   Dot,      ///< vdpbf16ps; same bits as Widened, except that denormals become 0
   Tiles,    ///< tdpbf16ps of AMX
-  TileLoops ///< the arithmetic of tdpbf16ps as loops for any CPU, used by tests
+  TileLoops ///< loops with the arithmetic of tdpbf16ps, for tests on any CPU
 };
 
-/// An x86 instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512), the method for
-/// products of bf16, and the scheduling model. Results have the same bits on every CPU with the
-/// same instruction set.
+/// The x86 instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512), the method for
+/// bf16 products, and the scheduling model for generated code. Results have the same bits on every
+/// CPU with the same instruction set.
 struct CpuTarget {
   std::string triple = "x86_64-unknown-linux-gnu";
   /// The instruction set: x86-64-v3 or x86-64-v4.

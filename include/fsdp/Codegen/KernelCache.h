@@ -20,24 +20,25 @@ namespace mlir::fsdp {
 
 /// Caches objects in files whose names hash everything that determines their contents: the build of
 /// the compiler and of LLVM, the target and the kernel. Ignores files that users other than this
-/// user and root can have written, because the code becomes part of artifacts. Thread-safe.
+/// user and root can have written, because the code becomes part of artifacts. The class is
+/// thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
 
-  /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if that fails.
+  /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if it cannot be created.
   static FailureOr<std::unique_ptr<KernelCache>> open(StringRef folder, Location loc);
   /// Deletes files that were not used for a long time, then the oldest files until the folder is
   /// below its size limit.
   ~KernelCache();
 
-  /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of its
-  /// lowering. Reads both from the folder, or calls `compile` and stores its result. Replaces a
-  /// damaged file.
+  /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of the kernel.
+  /// Reads the object and `info` from the folder if it contains them. Otherwise calls `compile` and
+  /// stores the result. Replaces a damaged file.
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 
-  /// Return the number of calls of get(), and the number of calls that found their object in the
+  /// Return the number of calls of get(), and the number of calls that found the object in the
   /// folder.
   unsigned numAsked() const { return asked; }
   unsigned numFound() const { return found; }

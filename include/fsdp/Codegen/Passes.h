@@ -19,16 +19,16 @@ namespace mlir::fsdp {
 
 struct StepOptions;
 struct CompiledKernels;
-/// Registers the targets of this stage with TargetInfo.
+/// Registers the CPU and GPU targets with TargetInfo.
 void registerTargets();
 
 /// Creates the pass that compiles kernels into `result`. If `code` is false, the pass only computes
-/// their launches and scratch sizes.
+/// launches and scratch sizes.
 std::unique_ptr<Pass> createCompileKernelsPass(const StepOptions &options, bool code,
                                                std::shared_ptr<CompiledKernels> result);
 
-/// Appends the pipeline that prints the stage: it replaces kernels by phase functions and drops all
-/// other ops of the module.
+/// Appends the passes that prepare a module for printing after this stage: they replace kernels by
+/// phase functions and erase all other ops of the module.
 void buildCodegenPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -17,9 +17,9 @@ def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
     has the arguments `(memrefs.., [shared,] begin, end, worker)`.
 
     - Requires: kernels (`fsdp.kernel`) in the form of docs/explanation/pipeline.md §6.
-    - Ensures: each phase function uses memref, scf, vector, arith and math, and has the
-      attributes `fsdp.extent` and `fsdp.tile`. Splitting [0, extent) at multiples of the tile
-      never changes a bit of the result.
+    - Ensures: each phase function uses memref, scf, vector, arith and math, and has the attributes
+      `fsdp.extent` and `fsdp.tile`. The result has the same bits for each way to split [0, extent)
+      at multiples of the tile.
     - Keeps: all other functions.
   }];
   let options = [StepOption<"targetCpu", "target-cpu", "std::string">];
@@ -39,8 +39,8 @@ def CompileKernelsPass : Pass<"fsdp-compile-kernels", "::mlir::ModuleOp"> {
     module attributes {fsdp.kernel_scratch = {row_1 = array<i64: 0, 4096>}} // bytes: shared, per worker
     ```
 
-    The machine code is not in the IR: the driver keeps it for the stage Package. When `fsdp-opt`
-    runs this pass alone, the pass only measures the scratch memory.
+    The machine code is not in the IR: the driver keeps it for the stage Package. In `fsdp-opt`,
+    this pass only measures the scratch memory.
 
     - Requires: kernels (`fsdp.kernel`) in the form of docs/explanation/pipeline.md §6.
     - Ensures: the module has `fsdp.kernel_scratch`, which `fsdp-add-workspace` reads.
@@ -66,8 +66,8 @@ def VerifyFloatContractPass : Pass<"fsdp-verify-float-contract"> {
   let summary = "Check that no operation has a fast-math flag";
   let description = [{
     - Requires: nothing.
-    - Ensures: no operation has a fast-math flag. Each operation then rounds as written, so that
-      neither the vector width nor the CPU changes a bit of the result.
+    - Ensures: no operation has a fast-math flag. So each operation rounds its own result, and
+      neither the vector width nor the CPU changes a bit of a result.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Operations that can carry fast-math flags">];

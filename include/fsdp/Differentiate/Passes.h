@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 #include "fsdp/Differentiate/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the passes of the stage, from the sharded forward to the joint graph
+/// Appends the passes of Differentiate, which add the backward to the sharded forward
 /// (docs/explanation/pipeline.md, section 3).
 void buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &options);
 

@@ -14,18 +14,18 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
   let summary = "Weight the loss by the number of targets that count";
   let description = [{
     Implements `--grad-divide=tokens`. The loss of a micro-batch is a mean over targets, some of
-    which may be ignored (`ignore_index`). Update provides a weight for each of the n
-    micro-batches of all ranks, `count · n / (sum of counts)`, where a count is the number of
-    targets that are not ignored. The mean of the weighted losses, and its gradients, then equal
-    those of one merged batch.
+    which may be ignored (`ignore_index`). Update computes a weight for each of the n micro-batches
+    of all ranks, `count · n / (sum of counts)`, where a count is the number of targets that are not
+    ignored. The mean of the weighted losses and its gradients then equal loss and gradients of a
+    single batch with all targets.
 
     - Requires: functions with `fsdp.program` that are not differentiated yet.
     - Ensures: if targets may be ignored, the function has one more argument, `{fsdp.loss_weight}`,
       which multiplies its loss. Otherwise all weights would be 1, and the function is not changed.
     - Keeps: all values before the loss.
 
-    It is an error if a loss is not `c + Σ c_i · cross_entropy` with the same targets in all terms
-    and the same `c` and `c_i` for all batches.
+    It is an error if a loss is not `c + Σ c_i · cross_entropy`, where all terms have the same
+    targets, and `c` and `c_i` do not depend on the batch.
   }];
   let statistics = [
     Statistic<"numWeighed", "num-weighed", "Losses that are weighted">
@@ -45,15 +45,16 @@ def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
       `@eval`. The results are extended by the gradients:
       - one gradient shard `{fsdp.unit = @u}` per unit with trainable parameters;
       - one gradient `{fsdp.gradient = I}` per trainable argument that the loss depends on, in
-        argument order.
+        order.
 
-      With a loss scale, the function has one more argument, `{fsdp.loss_scale}`, which multiplies
-      the gradients. Gradients of parameters narrower than f32 are f32.
+      With a loss scale, the function has one more argument, `{fsdp.loss_scale}`, by which the
+      gradients are multiplied. Gradients of parameters narrower than f32 are f32.
     - Keeps: the forward, bit for bit. No tensor of zeros is added to a gradient.
 
-    Sums accumulate in f32, or in f64 for f64 models. Elements that tie for a maximum share its
-    gradient. Some ops cannot be differentiated: reductions by multiplication, exponents that need a
-    gradient, control flow, and computed slice offsets. Errors name the op and the fix.
+    Sums accumulate in f32, or in f64 for f64 models. The gradient of a maximum is divided among the
+    elements that equal it. Some ops cannot be differentiated: reductions by multiplication,
+    exponents that need a gradient, control flow, and computed slice offsets. Errors name the op and
+    the fix.
   }];
   let options = [
     StepOption<"reduceDtype", "reduce-dtype", "std::string">,
@@ -76,13 +77,12 @@ def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp">
   let summary = "Recompute forward values in the backward if that is cheaper than saving them";
   let description = [{
     Clones slices, joins, random numbers and short elementwise maps of the forward before their
-    first reader in the backward. An op is cloned only if the bytes that the backward reads in
-    addition are at most 1/8 of the saved bytes. Operands that the backward reads anyway, parameters
-    and arguments do not count as additional reads.
+    first reader in the backward. An op is cloned only if the backward then reads at most 1/8 as
+    many additional bytes as are saved. Operands that the backward reads anyway, parameters and
+    arguments do not count as additional bytes.
 
     - Requires: `fsdp-add-backward`.
-    - Ensures: clones carry `fsdp.recompute`, so that later passes do not merge them with the
-      originals.
+    - Ensures: clones carry `fsdp.recompute`, so that later passes do not merge them with originals.
     - Keeps: values, bit for bit.
   }];
   let options = [Option<"maxOps", "max-ops", "unsigned", /*default=*/"12",
@@ -101,10 +101,10 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
     - Requires: `fsdp-add-backward`.
     - Ensures: in units with `reshard true`, the backward reads parameters from `fsdp.unshard ...
       site 1`, placed before their first reader in the backward. Values that the forward computed
-      from parameters alone (views, transposes, casts) are computed again from that gather. In other
-      units, such values are computed again from the gather of the forward (site 0). If a unit has
-      `within` N, the gather reads the 1/N of the parameters that `fsdp.shard` keeps after the last
-      reader in the forward.
+      from parameters alone (views, transposes, casts) are computed again from that gather, or in
+      other units from the gather of the forward (site 0). If a unit has `within` N, `fsdp.shard`
+      keeps 1/N of the parameters after the last reader in the forward, and the gather of the
+      backward reads this 1/N.
     - Keeps: values, bit for bit.
   }];
   let statistics = [

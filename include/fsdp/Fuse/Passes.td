@@ -18,9 +18,8 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
       `fsdp.cross_entropy_grad`, `fsdp.random` or `fsdp.gemm` is left. The only named linalg ops
       are `linalg.contract` and `linalg.fill`. Sums of types narrower than f32 are computed in
       f32.
-    - `fsdp.attention` and `fsdp.attention_grad` remain. With `fuse-attention=false`, or if the
-      target has no kernel for them (which gives a warning), they are also rewritten, with all
-      scores in memory.
+    - `fsdp.attention` and `fsdp.attention_grad` remain. They are also rewritten, with all scores in
+      memory, with `fuse-attention=false`, or with a warning if the target has no kernel for them.
     - Keeps: values, up to the rounding of intermediate results.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -32,14 +31,14 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
 def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
   let summary = "Compute large intermediate results in chunks of rows";
   let description = [{
-    The typical case is logits: a contraction computes them, and the loss and its gradient read
-    them row by row.
+    For example, a contraction computes logits, and the loss and its gradient read them row by row.
 
     - Requires: the form that `fsdp-decompose-named-ops` ensures.
-    - Ensures: if the result of a contraction is larger than `max-bytes` and its readers read it
-      row by row, there is a copy of the contraction and its readers for each chunk. At any time,
-      at most `max-bytes` of the result are alive, or `min-rows` rows if they are larger.
-    - Keeps: values. A contraction over the rows is rounded once per chunk.
+    - Ensures: if a contraction's result is larger than `max-bytes` and is read row by row, there is
+      a copy of the contraction and of the readers for each chunk. At any time, at most `max-bytes`
+      of the result are alive, or `min-rows` rows if these have more bytes.
+    - Keeps: values, except that the result of a contraction that sums over rows is rounded once per
+      chunk.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
   let options = [
@@ -60,8 +59,8 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
       column, contract, attention, scatter, scalar or copy. Outside of dispatches there are only
       collectives, contiguous views and the micro-batch loop. Constants, fills, strided views, cheap
       broadcasts and conversions to a wider float type are copied into the dispatches that use them.
-      A dispatch of several members has at most `max-ops` ops, not counting the copied ops. A
-      dispatch whose scalars or views form a chain of more than twice `max-ops` ops is an error.
+      A dispatch with several ops has at most `max-ops` ops, not counting copied ops. A dispatch
+      with a chain of more than twice `max-ops` scalar ops or views is an error.
     - Keeps: values and the order of collectives.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -78,10 +77,10 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
   let summary = "Pad the rows of factors of contractions to an alignment";
   let description = [{
     - Requires: dispatches that do not write in place.
-    - Ensures: if a dispatch computes a factor of a contraction and only dispatches read it, the
-      size of its rows is a multiple of `bytes`. The rows are made longer, and no op reads the
-      additional elements. Other factors are copied to longer rows if at least 512 products read
-      each of their elements.
+    - Ensures: if a dispatch computes a factor of a contraction and only dispatches read this
+      factor, the size of a row of the factor is a multiple of `bytes`. The rows have additional
+      elements at their end, which no op reads. Other factors are copied to such rows if each of
+      their elements is a factor of at least 512 products.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
@@ -95,8 +94,8 @@ def AssignInplacePass : Pass<"fsdp-assign-inplace", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: dispatches.
     - Ensures: a result overwrites an operand of its type if the operand has no later use and each
-      of its elements is read only where the result's element is written. State arguments
-      (`fsdp.updates`) are preferred.
+      of its elements is read only where the result's element is written. If several operands
+      qualify, a state argument (`fsdp.updates`) is preferred.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];

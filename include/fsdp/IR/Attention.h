@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns whether score_mod, mask_mod, weight_mod and score_grad may compute with `type`: index,
-/// integers of at most 64 bits, f16, bf16, f32 and f64.
+/// Returns whether values in score_mod, mask_mod, weight_mod and score_grad may have the type
+/// `type`: index, an integer of at most 64 bits, f16, bf16, f32 or f64.
 bool isAttentionScalar(Type type);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each function builds the definition of an op from linalg ops at the builder's insertion point and
-// returns one value per result of the op. The caller replaces and erases the op.
+// Each overload of lowerToLinalg builds linalg ops that compute the results of an op, and returns
+// one value per result. The caller replaces and erases the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@ namespace mlir::fsdp {
 
 SmallVector<Value> lowerToLinalg(RandomOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(GemmOp op, OpBuilder &b);
-/// Lower attention and its gradient to ops that hold all scores in memory. Fused attention kernels
-/// are compared with these ops.
+/// Lower attention and its gradient to ops that store all scores in memory. Tests compare fused
+/// attention kernels with these ops.
 SmallVector<Value> lowerToLinalg(AttentionOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 
-/// Clones the function in `region` at the builder's insertion point, with `arguments` for its
-/// leading arguments and `captures` for the others. Returns the yielded value.
+/// Clones the ops of `region` at the builder's insertion point, with `arguments` in place of its
+/// leading arguments and `captures` in place of all others. Returns the yielded value.
 Value inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures);
 
 } // namespace mlir::fsdp

@@ -26,7 +26,7 @@
 #include "fsdp/IR/FSDPEnums.h.inc"
 
 namespace mlir::fsdp {
-/// Side-effect resource of all asynchronous collectives, which keeps their order.
+/// Side-effect resource of asynchronous collectives, so that no transformation reorders them.
 struct FabricResource : SideEffects::Resource::Base<FabricResource> {
   StringRef getName() final { return "Fabric"; }
 };

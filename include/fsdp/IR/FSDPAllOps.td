@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collects all ops for the reference page. In C++, FSDP.h and StopGradient.h declare the ops
-// separately.
+// Includes the definitions of all ops, to generate the reference page. In C++, FSDP.h declares all
+// ops except fsdp.stop_gradient, which StopGradient.h declares.
 //
 //===----------------------------------------------------------------------===//
 

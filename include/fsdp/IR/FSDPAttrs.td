@@ -24,7 +24,7 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
-// Enum values of programs are equal to those in the artifact's schema.
+// The values of the enums in programs are equal to those in runtime/schema/artifact.fbs.
 def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer", [
     I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
     I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
@@ -64,7 +64,7 @@ def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
   let genSpecializedAttr = 0;
 }
 
-// A double, which is printed in its shortest exact form.
+// A double. It is printed with the fewest digits that represent it exactly.
 def FSDP_DoubleParameter : AttrOrTypeParameter<"::llvm::APFloat", "a double"> {
   let cppStorageType = "::llvm::APFloat";
   let comparator = "$_lhs.bitwiseIsEqual($_rhs)";
@@ -92,8 +92,8 @@ def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
     | `normal` | normal, with mean `a` and standard deviation `b` |
     | `uniform` | uniform in [`a`, `b`) |
 
-    Element i of a parameter does not depend on the number of ranks. Philox draws it with the seed
-    as key, and with i and a hash of the name in the counter.
+    The value of element i of a parameter does not depend on the number of ranks. Philox computes it
+    from the seed as key, and from i and a hash of the parameter's name as counter.
 
     Example: `#fsdp.init<normal, 0.0, 0.02>`
   }];
@@ -105,7 +105,7 @@ def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
 def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
   let summary = "one parameter of a unit and its place in the flat buffer";
   let description = [{
-    `offset` is in elements, from the start of the unit's flat buffer.
+    The third argument is the offset of the parameter in the unit's flat buffer, in elements.
 
     ```mlir
     #fsdp.param<"h.0.ln_1.weight", tensor<768xf32>, 0, trainable = true, decay = false,
@@ -128,8 +128,8 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let description = [{
     The attribute lists the axes over which parameters (between their uses), accumulated gradients
     and optimizer state are split, outermost first. Each tensor is replicated on all other axes.
-    Each list is a prefix of `["shard", "replicate"]`, and no list is longer than the next. A
-    sharding strategy selects one row:
+    Each list is a prefix of `["shard", "replicate"]`, and no list is longer than the next list. A
+    sharding strategy selects one row of this table:
 
     | | parameters | gradients | optimizer |
     |---|---|---|---|
@@ -151,7 +151,7 @@ def FSDP_SliceAttr : FSDP_Attr<"Slice", "slice"> {
     The slice has `bytes` bytes and begins at byte `offset` of the buffer. Two terms may be added
     to the offset:
 
-    - `step` bytes for each iteration of the enclosing loop;
+    - `step` bytes times the index of the iteration of the enclosing loop;
     - `piece` bytes times the rank's index on `axes`, outermost axis first. If a rank has index s on
       `shard` and r on `replicate` (of R ranks), its index on `["shard", "replicate"]` is s·R + r,
       and its index on `["shard:2"]` is s mod 2.
@@ -170,8 +170,8 @@ def FSDP_SliceAttr : FSDP_Attr<"Slice", "slice"> {
 def FSDP_AxisAttr : FSDP_Attr<"Axis", "axis"> {
   let summary = "one axis of a mesh";
   let description = [{
-    The attribute has the axis's name and its factors, outermost first: `#fsdp.axis<"shard", [2,
-    4]>` has 8 ranks.
+    The attribute contains the name and the factors of an axis, outermost first: the axis
+    `#fsdp.axis<"shard", [2, 4]>` has 8 ranks.
   }];
   let parameters = (ins StringRefParameter<"its name">:$name,
                         ArrayRefParameter<"int64_t">:$factors);

@@ -24,12 +24,11 @@ def FSDP_Dialect : Dialect {
       attributes  fsdp.unshard   fsdp.unshard again                  fsdp.launch
     ```
 
-    Lifetime of a parameter: every rank owns one of S equal slices (the shard) of each unit's flat
-    buffer. `fsdp.unshard` gathers the parameters of the unit. Its adjoint `fsdp.reduce_scatter`
-    reduces the gradient to a shard, and the optimizer updates the shard in place.
+    Between uses of a parameter, every rank owns one of S equal slices (the shard) of its unit's
+    flat buffer. `fsdp.unshard` gathers the parameters of the unit. Its adjoint
+    `fsdp.reduce_scatter` reduces the gradient to a shard, and the optimizer updates the shard.
 
-    The table lists discardable attributes of the module, of functions, arguments and results.
-    "After X" means that the attribute may be present from the end of stage X:
+    The table lists discardable attributes. "After X": the attribute may be present after stage X.
 
     | attribute | on | meaning |
     |---|---|---|

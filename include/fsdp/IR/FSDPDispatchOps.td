@@ -12,10 +12,10 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_DispatchOp : FSDP_Op<"dispatch", [Pure, IsolatedFromAbove, SingleBlock]> {
   let summary = "a region that becomes one kernel";
   let description = [{
-    The block arguments are the operands, in order, and `fsdp.yield` gives the results.
-    `inplace[i] = j` means that result i overwrites operand j, whose value must not be read
-    afterwards. -1 means that the result has a separate buffer. The region computes on tensors,
-    and reads outside values only through operands.
+    The block arguments are the operands, in order, and `fsdp.yield` gives the results. `inplace[i]
+    = j` means that result i overwrites operand j, whose value must not be read afterwards. -1 means
+    that the result has a separate buffer. The region computes on tensors and reads no value from
+    outside except the operands.
 
     Constraints:
 

@@ -17,13 +17,13 @@ def FSDP_StopGradientOp : FSDP_Op<"stop_gradient", [Pure, SameOperandsAndResultT
     `lax.stop_gradient` of JAX.
 
     Import creates this op from the markers that an exporter writes
-    (docs/explanation/guide/models-and-derivatives.md). Every stage up to Differentiate keeps it.
+    (docs/explanation/guide/models-and-derivatives.md). The stages before Differentiate keep the op.
     Differentiate replaces each result by its input, so that later stages need no kernel and no
     buffer for the op.
 
     Folding: `stop_gradient(stop_gradient(x))` becomes `stop_gradient(x)`. A `stop_gradient` of a
     splat constant, or of a tensor without floats, becomes its input. A `stop_gradient` of any
-    other constant remains, because Import may make that constant a parameter.
+    other constant is not folded, because Import may make that constant a parameter.
 
     Constraint: (C1) the result has the type of the input.
 

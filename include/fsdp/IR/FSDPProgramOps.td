@@ -9,8 +9,8 @@
 //   fsdp.layout          an arena: its buffers, states and inputs
 //   fsdp.program         commands on slices of the buffers of one layout
 //
-// Commands of a program are numbered from 0 in textual order. A loop takes the
-// number before the numbers of its body.
+// Commands of a program are numbered from 0 in textual order, so the number of a loop is followed
+// by the numbers of the commands in the loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,7 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
     | attribute | meaning |
     |---|---|
     | `arena_bytes` | size of the arena in bytes; 0 until it is packed |
-    | `lower_bound` | peak of the bytes alive, below which no packing can be |
+    | `lower_bound` | largest number of bytes alive at one time; no packing needs less |
     | `block`, `rank` | names of the buffers of the step block and of the rank block |
     | `shared_bytes`, `worker_bytes`, `workers` | workspace: one shared part, and one part per worker |
     | `host_bytes` | size in bytes of a second arena in host memory, for buffers marked `host` |
@@ -71,8 +71,7 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
 
     - (C1) The layout contains only `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`.
     - (C2) `block` and `rank` name buffers of the layout.
-    - (C3) If a buffer or the workspace has an offset, it is within its arena, at a multiple of 64
-      bytes.
+    - (C3) A buffer or workspace with an offset is within its arena, at a multiple of 64 bytes.
     - (C4) No size, offset or count is negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena_bytes,
@@ -100,11 +99,11 @@ class FSDP_LayoutPart<string mnemonic, list<Trait> traits = []>
 def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
   let summary = "a range of the arena";
   let description = [{
-    A buffer lives from command `first` to command `last` of `program`, both included. Without a
-    program it is persistent. `offset` is set when the arena is packed.
+    A buffer lives from command `first` to command `last` of `program`, both included. A buffer
+    without `program` is persistent. `offset` is set when the arena is packed.
 
-    With `host`, the buffer is a range of the host's arena. A launch has either all or none of its
-    buffers in that arena. With the attribute `fsdp.file`, the buffer is a range of the rank's
+    With `host`, the buffer is a range of the host's arena. Of the buffers of a launch, all or none
+    are in the host's arena. With the attribute `fsdp.file`, the buffer is a range of the rank's
     file, which only copies, fills and `fsdp.initialise` access.
 
     Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` are all present or all
@@ -144,14 +143,14 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
 def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a batch input";
   let description = [{
-    If `micro_batches` > 1, it is the leading dimension of the type. If `limit` > 0, ids are in
-    [0, `limit`) or are one of `extra_ids`, which the model does not look up.
+    `micro_batches` is the number of micro-batches per step. If `limit` > 0, each id is in [0,
+    `limit`) or is one of `extra_ids`, which the model does not look up.
 
     Constraints:
 
     - (C1) `buffer` is a buffer of the layout that belongs to no program and has the size of the
       type.
-    - (C2) If `micro_batches` > 1, it is the leading dimension of the type.
+    - (C2) If `micro_batches` > 1, the leading dimension of the type is `micro_batches`.
     - (C3) `extra_ids` need a `limit`, and no extra id is in [0, `limit`).
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$buffer, TypeAttr:$type,
@@ -173,7 +172,7 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
                                          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "commands over one arena";
   let description = [{
-    A program is a sequence of commands, which may contain loops. Its collectives run on `mesh`.
+    A program is a sequence of commands and loops of commands. Its collectives run on `mesh`.
 
     Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) the program
     contains only commands.
@@ -197,13 +196,13 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
 class FSDP_Command<string mnemonic, list<Trait> traits = []>
     : FSDP_Op<mnemonic, !listconcat([ParentOneOf<["ProgramOp", "LoopOp"]>,
                                      DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
-  // Every slice satisfies (S1) to (S3) below.
+  // Every slice of a command satisfies the constraints (S1) to (S3) below.
   string sliceConstraints = [{
     Slices:
 
     - (S1) A slice names a buffer of the program's layout and is within the buffer, for every
       iteration of the enclosing loop and every rank.
-    - (S2) `step` is 0 outside loops.
+    - (S2) The `step` of a slice is 0 outside loops.
     - (S3) The axes of a `piece` are axes of the program's mesh.
   }];
 }
@@ -225,18 +224,19 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let description = !strconcat([{
     A group consists of the ranks that differ only on `axes`. `count` is the number of elements of
     the smaller of source and target. With `channel` 0, the collective is complete at the end of the
-    command. With any other channel it is complete after the `fsdp.wait` with its id; until then the
-    source must not change, and the target is undefined. With `unit`, the collective transfers all
-    of that unit. With `unit` and `rows`, it transfers ids, or rows at ids, of the unit's table.
+    command. With any other channel, the collective is complete after the `fsdp.wait` with its id;
+    before, the source must not change, and the target is undefined. With `unit` alone, the
+    collective transfers the whole unit. With `unit` and `rows`, it transfers ids of rows of the
+    unit's table, or these rows.
 
     Constraints:
 
     - (C1) The program has a mesh with these axes.
     - (C2) The sizes of source and target match `count` and the number of ranks.
-    - (C3) Source and target do not overlap, except in an all-reduce in place, and in a gather
+    - (C3) Source and target do not overlap. Exceptions are an all-reduce in place, and a gather
       whose source is the rank's piece of the target.
     - (C4) `id` is unique in the program.
-    - (C5) A wait for a collective on a channel follows in the same block.
+    - (C5) If `channel` is not 0, an `fsdp.wait` with the id follows in the same block.
     - (C6) `reduction` is present if and only if the collective reduces.
 
   }], sliceConstraints);
@@ -254,8 +254,7 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 def FSDP_WaitOp : FSDP_Command<"wait"> {
   let summary = "wait for a collective or a copy on a channel";
   let description = [{
-    After the wait, the target is complete, and the source may be written, because the peers or the
-    copying thread have read it.
+    After the wait, the target of the transfer is complete, and its source may be overwritten.
 
     Constraints: (C1) a collective or a copy with this id, on a channel, precedes the wait in the
     same block.
@@ -270,12 +269,12 @@ def FSDP_CopyOp : FSDP_Command<"copy"> {
     Copies within a memory or between two memories: the device's arena, the host's arena and the
     rank's file. Only copies, fills and `fsdp.initialise` access the file. Without a channel, the
     copy is complete at the end of the command. With `fsdp.channel` and an `fsdp.id` that no
-    collective has, it is complete after the `fsdp.wait` with that id; until then the source must
+    collective has, the copy is complete after the `fsdp.wait` with that id; before, the source must
     not change, and the target is undefined. Channels are 3 (to the device), 4 (to the host), 5
     (from the file) and 6 (to the file).
 
     Constraints: (C1) source and target have equal sizes; (C2) source and target do not overlap;
-    (C3) a wait for a copy on a channel follows in the same block.
+    (C3) if the copy has a channel, an `fsdp.wait` with its id follows in the same block.
   }], sliceConstraints);
   let arguments = (ins FSDP_SliceAttr:$source, FSDP_SliceAttr:$target, OptionalAttr<StrAttr>:$label);
   let assemblyFormat = "custom<Slice>($source) `->` custom<Slice>($target) ($label^)? attr-dict";
@@ -291,8 +290,8 @@ def FSDP_FillOp : FSDP_Command<"fill"> {
 def FSDP_InitialiseOp : FSDP_Command<"initialise"> {
   let summary = "write the initial values of a parameter";
   let description = [{
-    Writes the elements of parameter `param` of `unit` that the layout's state with role `role`
-    contains.
+    Writes the initial values of parameter `param` of `unit` to the unit's state with role `role`.
+    On each rank, only the elements of the rank's piece of this state are written.
 
     Constraints: (C1) `unit` names an `fsdp.unit` with that parameter; (C2) the layout has that
     state.

@@ -24,8 +24,8 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let description = [{
     Axes are listed outermost first. Ranks are numbered row-major over the axes.
 
-    An axis name with a number selects groups of neighbours on that axis. On 6 ranks, `"shard:2"`
-    means the groups {0 1} {2 3} {4 5}, for any factors of the axis.
+    `"axis:N"` names the groups of N neighbours on an axis. On an axis `shard` of 6 ranks,
+    `"shard:2"` means the groups {0 1} {2 3} {4 5}, for any factors of the axis.
 
     Constraints: (C1) there is at least one axis, and names are distinct and have no `:`; (C2)
     every factor is at least 1.
@@ -38,13 +38,13 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let assemblyFormat = "$sym_name $axes attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of ranks on axis `name`, or in a group of neighbours such as "shard:2".
-    /// Returns 1 if there is no such axis.
+    /// Returns the size of the axis `name` or, for a name such as "shard:2", the number of
+    /// neighbours in a group. Returns 1 if there is no such axis.
     int64_t getAxisSize(::llvm::StringRef name);
-    /// Returns true if `name` is an axis, or groups of neighbours that divide one.
+    /// Returns true if `name` is an axis, or a name "AXIS:N" where N divides the size of the axis.
     bool hasAxis(::llvm::StringRef name);
-    /// Returns the name of the groups of `ranks` neighbours on `axis`, or `axis` if these are all
-    /// of its ranks.
+    /// Returns `axis` if `ranks` is the size of the axis, else the name "AXIS:N" of the groups of N
+    /// = `ranks` neighbours on it.
     std::string getNeighbours(::llvm::StringRef axis, int64_t ranks);
     int64_t getNumRanks();
   }];
@@ -54,8 +54,8 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
   let summary = "parameters that are gathered and reduced together";
   let description = [{
     The flat buffer of a unit has `shards × shard_size` elements. Slice r of `shard_size` elements
-    is the shard of rank r of the shard axis. Shards, gathered buffers and views of parameters all
-    have this layout, so that no copy is needed between them.
+    is the shard of rank r on the axis `shard`. Gathering the shards gives this buffer, and
+    parameters are views of it, so no copies are needed.
 
     ```
       flat   | p0 | p1      .| p2   .. pad |      '.' alignment gap
@@ -75,7 +75,7 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     - (C1) All parameters have the unit's dtype.
     - (C2) Parameters are within the flat buffer, in order, without overlap.
     - (C3) Names of parameters are distinct.
-    - (C4) The lists of `placement` are prefixes of `["shard", "replicate"]`, each no longer than
+    - (C4) The lists of `placement` are prefixes of `["shard", "replicate"]`. None is longer than
       the next.
     - (C5) A `hoisted` unit has `reshard false`.
     - (C6) A unit with `within` N has `reshard true`, and its parameters are split over `shard`. N
@@ -95,13 +95,13 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of elements of the whole flat buffer.
+    /// Returns the number of elements of the flat buffer of the unit.
     int64_t getFlatSize() { return getShards() * getShardSize(); }
     /// Return the axes over which parameters, accumulated gradients and optimizer state are split.
     ::llvm::SmallVector<::llvm::StringRef> getParameterAxes();
     ::llvm::SmallVector<::llvm::StringRef> getGradientAxes();
     ::llvm::SmallVector<::llvm::StringRef> getOptimizerAxes();
-    /// Returns the number of elements of one piece over `axes`.
+    /// Returns the number of elements of a piece if the flat buffer is split over `axes`.
     int64_t getPieceSize(::llvm::ArrayRef<::llvm::StringRef> axes, ::mlir::fsdp::MeshOp mesh);
     ::mlir::fsdp::ParamAttr getParam(unsigned index) {
       return ::llvm::cast<::mlir::fsdp::ParamAttr>(getParams()[index]);
@@ -113,16 +113,15 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
 def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "gather all parameters of a unit";
   let description = [{
-    Gathers the shards of `unit` and returns every parameter, in the unit's order. `site`
-    distinguishes gathers of one unit (0: forward, 1: backward), so that CSE does not merge the
-    second gather with the first. The size of the operand determines how many ranks take part: all S
-    ranks if the operand is 1/S of the unit, and N neighbours if it is 1/N.
+    Gathers the shards of `unit` and returns every parameter, in the unit's order. `site` is 0 in
+    the forward and 1 in the backward, so that CSE does not merge the two gathers of a unit. If the
+    operand is 1/S of the unit, all S ranks take part; if it is 1/N, N neighbours do.
 
     Constraints:
 
     - (C1) `unit` names an `fsdp.unit`.
-    - (C2) There is one result per parameter, with its shape. All results have one element type
-      (the gather dtype).
+    - (C2) There is one result per parameter, with the parameter's shape. All results have one
+      element type (the gather dtype).
     - (C3) The operand is 1-D, and its size divides the unit's flat size.
 
     ```mlir
@@ -140,14 +139,13 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
   let description = [{
     This is the adjoint of `fsdp.unshard`. Operand i is the cotangent of parameter `params[i]`.
     Parameters that are not listed, and the padding, contribute zeros. Contributions are added in
-    rank order, starting from +0; `avg` then multiplies by 1/n.
+    rank order, starting from +0; `avg` then multiplies by 1/n for n ranks.
 
     Constraints:
 
     - (C1) `unit` names an `fsdp.unit`.
     - (C2) `params` is strictly increasing and in range.
-    - (C3) Each operand has its parameter's shape. All operands have one element type (the reduce
-      dtype).
+    - (C3) Each operand has its parameter's shape. All have one element type (the reduce dtype).
     - (C4) The flat size is a multiple of the size of the result.
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$grads, FlatSymbolRefAttr:$unit,
@@ -162,8 +160,8 @@ def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethod
   let summary = "rows of a sharded table at ids";
   let description = [{
     `result[i.., :] = 0 + table[ids[i..], :]`. The table is the only parameter of `unit`, and each
-    row is on the rank whose shard contains it. Each rank has its own ids. The formula adds 0
-    because the sum over ranks adds the zeros of other ranks, which turns -0 into 0.
+    row is on the rank whose shard contains it. The ids may differ between ranks. The formula adds 0
+    because ranks that do not own a row add zeros to the row, which turns -0 into 0.
 
     Constraints:
 
@@ -186,9 +184,9 @@ def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<
   let summary = "add rows of all ranks into a sharded table at ids";
   let description = [{
     This is the adjoint of `fsdp.unshard_rows`. The table starts as +0. Rank by rank and for i in
-    order, `table[ids[i], :] += rows[i, :]`; `avg` then multiplies by 1/n. Each rank keeps its
-    shard. If a rank has equal ids, only one of these ids has a row that is not zero. The result
-    is therefore the sum over ranks of each rank's sum.
+    order, `table[ids[i], :] += rows[i, :]`; `avg` then multiplies the table by 1/n for n ranks.
+    Each rank keeps its shard. If ids of a rank are equal, at most one of their rows may be nonzero.
+    For each id, the result is thus a sum with one term per rank.
 
     Constraints:
 
@@ -212,10 +210,10 @@ def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let summary = "this rank's slice of the whole parameters of a unit";
   let description = [{
     This is the inverse of `fsdp.unshard`. If the backward gathers within groups of N neighbours,
-    the result is the 1/N of the parameters that a rank keeps after the forward, and Plan copies
-    these bytes.
+    each rank keeps 1/N of the parameters after the forward. The result of the op is this 1/N. The
+    stage Plan turns the op into a copy.
 
-    Constraints: as in `fsdp.unshard`, with operands and results exchanged.
+    Constraints: the constraints of `fsdp.unshard`, with operands and results exchanged.
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat, AnyInteger]>>:$params, FlatSymbolRefAttr:$unit);
   let results = (outs 1DTensorOf<[AnyFloat, AnyInteger]>:$shard);
@@ -229,7 +227,7 @@ class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = []>
 def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "reduce a tensor over the ranks of some mesh axes";
   let description = [{
-    Contributions are added in rank order, starting from +0; `avg` then multiplies by 1/n.
+    Contributions are added in rank order from +0; `avg` then multiplies by 1/n for n ranks.
 
     Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of `axes` is an axis of the mesh or
     groups of neighbours on an axis, and no axis occurs twice.
@@ -257,7 +255,7 @@ def FSDP_FlatReduceScatterOp : FSDP_CollectiveOp<"flat_reduce_scatter"> {
   let summary = "reduce a 1-D tensor over the ranks of some mesh axes and keep this rank's piece";
   let description = [{
     This is the adjoint of `fsdp.all_gather`. Contributions are added in rank order, starting from
-    +0; `avg` then multiplies by 1/n.
+    +0; `avg` then multiplies by 1/n for n ranks.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times the elements of
     the result, where n is the number of ranks.
@@ -273,7 +271,7 @@ def FSDP_OwnPieceOp : FSDP_CollectiveOp<"own_piece"> {
   let summary = "this rank's piece of a 1-D tensor";
   let description = [{
     This is the inverse of `fsdp.all_gather`. Of n equal pieces, the op selects the piece whose
-    index is the rank's index on `axes`. It is a view and needs no communication.
+    index is the rank's index on `axes`. The op is a view and needs no communication.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times the elements of
     the result.
@@ -301,23 +299,23 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
 
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 
-// An op that starts a collective. It has `channel` and `id`, and returns a token instead of the
-// results.
+// An op that starts an asynchronous collective. It has the attributes `channel` and `id`, and
+// returns a token instead of the results of the collective.
 class FSDP_StartOp<string mnemonic>
     : FSDP_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let results = (outs FSDP_TokenType:$token);
   string startDescription = [{
-    Only `fsdp.await` takes the token. Before the await, the source must not change, because peers
-    read it in place. `channel` is a queue whose collectives run in order. `id` is the same on all
-    ranks and in every listing of the plan.
+    Only an `fsdp.await` may use the token. Before this `fsdp.await`, the operands must not change,
+    because other ranks read them in place. Collectives with one number `channel` run in order. `id`
+    identifies the collective: it is equal on all ranks, and listings of the plan print it.
 
-    The order of these ops is a schedule. They have memory effects and no canonicalisation, so
-    that no pass reorders, merges or erases them. `fsdp-join-collectives` joins a start and an
-    await if no op is between them.
+    The order of `_start` and `fsdp.await` ops is a schedule. The ops have memory effects and no
+    canonicalisation, so that no pass reorders, merges or erases them. `fsdp-join-collectives` joins
+    a `_start` op and its `fsdp.await` if no op is between the two.
 
-    Constraints: as in the op without `_start`, whose results have the types of the token.
+    The constraints of the op without `_start` hold; the types in the token are its result types.
 
-    - (S1) `channel` is at least 1 (0 is the op without a token), and `id` is at least 0.
+    - (S1) `channel` is at least 1, and `id` is at least 0.
     - (S2) The only use of the token is a later `fsdp.await` in the same block.
   }];
 }
@@ -383,8 +381,8 @@ def FSDP_BroadcastStartOp : FSDP_StartOp<"broadcast_start"> {
 def FSDP_AwaitOp : FSDP_Op<"await", [MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let summary = "wait for a collective in flight and return its results";
   let description = [{
-    After the op, the results are complete, *and* the source may be written. Plan lowers the op to
-    the command `fsdp.wait` with the collective's `id`.
+    After the op, the results are complete, *and* the operands of the `_start` op may be
+    overwritten. Plan lowers the op to the command `fsdp.wait` with the collective's `id`.
 
     Constraints: (C1) the results have the types of the token; (C2) the token comes from a `_start`
     op in the same block. The verifier of the `_start` op checks that the token is awaited once.

@@ -12,8 +12,8 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_GatherRowsOp : FSDP_Op<"gather_rows", [Pure]> {
   let summary = "rows of a table at ids (an embedding)";
   let description = [{
-    `result[i.., :] = table[ids[i..], :]`. Ids are in [0, rows). The op does not check this, because
-    the runtime checks the batch inputs (`fsdp.limit`).
+    `result[i.., :] = table[ids[i..], :]`. Ids must be in [0, rows). The op does not check them,
+    because the runtime checks the batch inputs (`fsdp.limit`).
 
     Constraints: (C1) the table has rank 2, and ids are integers; (C2) the result has the shape of
     the ids followed by the table's columns; (C3) element types are equal.
@@ -51,9 +51,9 @@ def FSDP_ScatterAddRowsOp : FSDP_Op<"scatter_add_rows", [Pure]> {
 def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure]> {
   let summary = "mean negative log-likelihood of targets under softmax(logits)";
   let description = [{
-    `lse[n] = log Σ_v exp(logits[n, v])`; `loss = Σ_n (lse[n] - logits[n, t[n]]) / N` over the N
-    rows with t[n] ≠ `ignore_index`, or over all rows without `ignore_index`. If N is 0, the loss
-    is 0. `fsdp.cross_entropy_grad` reads lse.
+    For row n, class v and target t[n]: `lse[n] = log Σ_v exp(logits[n, v])`, and `loss = Σ_n
+    (lse[n] - logits[n, t[n]]) / N` over the N rows with t[n] ≠ `ignore_index`, or over all N rows
+    without `ignore_index`. If N is 0, the loss is 0. `fsdp.cross_entropy_grad` reads lse.
 
     Constraints: (C1) logits have rank 2; targets and lse have rank 1 and one element per row;
     (C2) targets are integers; (C3) the loss is a rank-0 tensor.
@@ -78,7 +78,7 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
     `dlogits[n, v] = gloss / N · (exp(logits[n, v] - lse[n]) - [v = t[n]])`, and 0 in ignored
     rows.
 
-    Constraints: as in `fsdp.cross_entropy`; (C4) the result has the shape of the logits.
+    Constraints: (C1) to (C3) of `fsdp.cross_entropy`; (C4) the result has the shape of the logits.
   }];
   let arguments = (ins 2DTensorOf<[AnyFloat]>:$logits, 1DTensorOf<[AnyInteger]>:$targets,
                        1DTensorOf<[AnyFloat]>:$lse, 0DTensorOf<[AnyFloat]>:$gloss,
@@ -91,15 +91,15 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-// A scalar key of random numbers: seed, step or first sample.
+// An operand on which random numbers depend: seed, step or first sample.
 def FSDP_KeyTensor : 0DTensorOf<[I64]>, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 
 def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let summary = "random numbers that depend on position, not on order";
   let description = [{
     Element `l` of the result, where `l` is its row-major index, is a function of the five numbers
-    below alone. It therefore does not depend on the number of ranks, threads and micro-batches,
-    and does not change when it is recomputed.
+    below alone. It therefore does not depend on the number of ranks, threads and micro-batches, and
+    a recomputation gives the same value.
 
     ```
       seed, step        of the run
@@ -108,9 +108,9 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       element           l mod per_sample: its place in the sample
     ```
 
-    `first` is the number, in the global batch, of the first sample of this tensor. A sample has
+    `first` is the number in the global batch of the tensor's first sample. A sample has
     `per_sample` elements (default: the elements of one index of dimension 0). With `p` words per
-    element, element `e` takes words from Philox4x32-10:
+    element, element `e` of a sample is computed from these words of Philox4x32-10:
 
     ```
       key      k0 = seed mod 2^32                k1 = (seed / 2^32) mod 2^32
@@ -119,12 +119,12 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       words    w[0..3] = philox(counter, key);   x = w[p · (e mod (4 / p))], and the one after it
     ```
 
-    - `uniform` gives `[0, 1)` on the grid of the element type: `m = 24` bits for f32 (8 for bf16,
-      11 for f16), p = 1, value `(x >> (32 - m)) · 2^-m`. For f64 p = 2 and the value is `((x' ·
-      2^32 + x) >> 11) · 2^-53`, where `x'` is the word after `x`.
+    - `uniform` gives multiples of 2^-m in `[0, 1)`: `m = 24` for f32 (8 for bf16, 11 for f16), p =
+      1, value `(x >> (32 - m)) · 2^-m`. For f64, p = 2 and the value is `((x' · 2^32 + x) >> 11) ·
+      2^-53`, where `x'` is the word after `x`.
     - `bernoulli keep q` (p = 1) keeps an element if `x < round(q · 2^32)`. The value of a kept
       element is `1 / q`; other elements are 0. With element type i1, the value is true for kept
-      elements. All element types have the same mask.
+      elements. The kept elements are the same for all element types.
 
     The numbers equal those of the runtime's generator for stream `site · 2^32 + step`. In a step,
     `seed` and `step` are elements 4 and 5 of the rank block. Sites from 2^31 on are reserved for
@@ -155,7 +155,7 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let hasFolder = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of elements of one sample, `per_sample` or its default.
+    /// Returns the number of elements of one sample: `per_sample` or its default.
     int64_t getElementsPerSample();
   }];
 }
@@ -164,9 +164,9 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
   let summary = "a matrix product by a library call";
   let description = [{
     `result = epilogue(alpha · op(A) · op(B) + beta · C + bias)`, where op transposes the last two
-    dimensions if its flag is set. Leading dimensions are batches. Products are summed in f32 (f64
-    for f64) and rounded once, after the epilogue. `C` is the destination; with `beta = 0` it is
-    not read. `bias` is added to every row.
+    dimensions if its flag is set. Leading dimensions are batches. Products are summed in f32 (for
+    f64 operands in f64), and the result is rounded once, after the epilogue. `C` is the
+    destination; with `beta = 0` it is not read. `bias` is added to every row.
 
     `gelu_tanh` is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.
 
@@ -175,7 +175,7 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
     - (C1) A, B and C have equal ranks of at least 2, and static shapes.
     - (C2) The leading dimensions (batches) of A, B and C are equal.
     - (C3) op(A) is M×K, op(B) is K×N, and C is M×N.
-    - (C4) A and B have equal element types. C has that type or the type of the sum.
+    - (C4) A and B have equal element types. C has this type or the type of the sums.
     - (C5) The result has the type of C.
     - (C6) The bias is 1-D, of N elements, of C's element type.
     - (C7) alpha and beta are finite.

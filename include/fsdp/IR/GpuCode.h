@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Describes the GPU kernels of an image (KernelImage.h) to Package. The image holds the PTX of the
-// kernels. Each phase of a kernel is one launch or one library product.
+// Describes the GPU kernels of an image (KernelImage.h) for the stage Package. The image contains
+// the PTX of the kernels. Each phase of a kernel is one launch, or one matrix product by a library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 namespace mlir::fsdp {
 
-/// A tensor whose tiles a launch copies (TensorMap of runtime/schema/artifact.fbs).
+/// A tensor of which a launch copies tiles (TensorMap of runtime/schema/artifact.fbs).
 struct GpuTensor {
   int64_t binding = 0, offset = 0;
   bool isBf16 = true;
@@ -86,9 +86,9 @@ struct GpuGrid {
   std::vector<GpuTensor> tensors;
 };
 
-/// Contents of a GPU image: PTX in [0, ptxBytes), then a cubin if the PTX was assembled.
+/// Contents of a GPU image: PTX in the bytes [0, ptxBytes), and a cubin if the PTX was assembled.
 struct GpuCode {
-  std::string chip; ///< such as "sm_90a"; empty if the image is not for a GPU
+  std::string chip; ///< name such as "sm_90a"; empty if the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
   llvm::StringMap<GpuGrid> grids;       ///< launches, by the symbol of the phase
   llvm::StringMap<GpuProduct> products; ///< library products, by the symbol of the phase

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A command is asynchronous if it is a collective on a channel other than 0, or a copy with the
-// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with the same id waits for the
-// command:
+// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with this id waits for it:
 //
 //   fsdp.copy @step.host.0[0, 4096] -> @step.back.1[0, 4096]
 //     {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
@@ -22,14 +21,14 @@
 
 namespace mlir::fsdp {
 
-/// Attributes of a copy: its channel (0 if it is synchronous), and its id, unique in the program.
+/// Attributes of an asynchronous copy: its channel, and its id, which is unique in the program.
 inline constexpr StringLiteral copyChannelAttr = "fsdp.channel", copyIdAttr = "fsdp.id";
 
 /// Returns the channel of a collective or a copy; 0 if the command is synchronous.
 int64_t getChannel(Operation *command);
 /// Returns the id of an asynchronous collective or copy; nothing if the command is synchronous.
 std::optional<int64_t> getInFlightId(Operation *command);
-/// Makes a copy asynchronous, on `channel`, with the id `id`.
+/// Makes a copy asynchronous: sets its channel and its id.
 void setInFlight(CopyOp copy, int64_t id, int64_t channel);
 
 } // namespace mlir::fsdp

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Defines the interface between Codegen and Package: the linked image, and the launch parameters of
-// each kernel. (fsdp/IR/Kernels.h has the attributes of kernels in the IR.)
+// each kernel. (fsdp/IR/Kernels.h declares the attributes of kernels in the IR.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace mlir::fsdp {
 
-/// One pass over [0, extent) in chunks that begin at multiples of `tile`. All workers finish a
-/// phase before the next one begins.
+/// A phase of a kernel: one pass over [0, extent) in chunks that begin at multiples of `tile`. The
+/// next phase begins when all workers have finished this phase.
 struct PhaseInfo {
   std::string symbol;
   int64_t extent = 1;
@@ -32,29 +32,29 @@ struct PhaseInfo {
 struct KernelInfo {
   std::string name;
   SmallVector<PhaseInfo> phases;
-  /// For each binding, the least size in bytes, and whether the kernel may write the binding.
-  /// Bindings are the kernel's arguments, in order, without the shared scratch.
+  /// For each binding, its least size in bytes, and whether the kernel may write it. Bindings are
+  /// the arguments of the kernel, in order, without the shared scratch.
   SmallVector<int64_t> bindingBytes;
   SmallVector<bool> writes;
   /// For each binding, whether the kernel reads its contents. If a binding is written but not read,
   /// the kernel overwrites it completely.
   SmallVector<bool> reads;
-  /// Bytes of scratch that all workers of a launch share. If not 0, the address of the scratch is
-  /// an additional last binding.
+  /// Bytes of scratch that all workers of a launch share. If not 0, the kernel has a further last
+  /// binding, the address of this scratch.
   int64_t sharedBytes = 0;
-  /// Bytes of scratch per worker (the workspace argument).
+  /// Bytes of scratch per worker, to which the workspace argument points.
   int64_t workerBytes = 0;
 };
 
-/// A shared object without undefined symbols (except those of libm in the reference).
+/// A shared object without undefined symbols (except those of libm for the target `reference`).
 struct Image {
   std::vector<char> elf;
   std::vector<KernelInfo> kernels;
-  /// CPU features that the code requires, with the names of /proc/cpuinfo.
+  /// CPU features that the code requires, by their names in /proc/cpuinfo.
   std::vector<std::string> isa;
 };
 
-/// Result of Codegen: the image, and a description of its GPU code, if any.
+/// Result of Codegen: the image and, for a GPU target, the description of its GPU code.
 struct CompiledKernels {
   Image image;
   GpuCode gpu;
@@ -62,13 +62,13 @@ struct CompiledKernels {
 
 /// Scratch of one launch of a kernel.
 struct KernelScratch {
-  int64_t shared = 0; ///< bytes for all workers together
-  int64_t worker = 0; ///< bytes for each worker
+  int64_t shared = 0; ///< bytes that all workers share
+  int64_t worker = 0; ///< bytes per worker
 };
 
-/// Records the scratch of each kernel on the module (`fsdp.kernel_scratch`) for fsdp-add-workspace.
+/// Stores the scratch of each kernel in the module attribute `fsdp.kernel_scratch`.
 void setKernelScratch(ModuleOp module, ArrayRef<KernelInfo> kernels);
-/// Returns the recorded scratch of a kernel; zeros if there is no record.
+/// Returns the scratch of a kernel from `fsdp.kernel_scratch`; zeros if the kernel has no entry.
 KernelScratch getKernelScratch(ModuleOp module, StringRef kernel);
 
 } // namespace mlir::fsdp

@@ -16,7 +16,8 @@
 
 namespace mlir::fsdp {
 
-/// Function attributes: `kernelAttr` marks a kernel, `kindAttr` gives the kind of its dispatch.
+/// Function attributes: `kernelAttr` marks a kernel, and `kindAttr` is the kind of the dispatch op
+/// from which the kernel was made.
 inline constexpr StringLiteral kernelAttr = "fsdp.kernel";
 inline constexpr StringLiteral kindAttr = "fsdp.kind";
 /// Attributes of an argument to which the kernel writes a result; the value is the index of the
@@ -27,10 +28,9 @@ inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 /// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, and `element`
 /// for all other types.
 Type getStorageType(Type element);
-/// Returns whether buffers can hold the integer type `element`: signless, of 1, 8, 16, 32 or 64
-/// bits.
+/// Returns whether buffers can store the type `element`: signless, of 1, 8, 16, 32 or 64 bits.
 bool isStoredInteger(Type element);
-/// Returns the bytes that a tensor or memref of static shape takes in memory.
+/// Returns the size in bytes of a tensor or memref of static shape.
 int64_t getStorageBytes(ShapedType type);
 
 } // namespace mlir::fsdp

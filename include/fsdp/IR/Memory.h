@@ -18,11 +18,11 @@
 
 namespace mlir::fsdp {
 
-/// Attribute of a kernel call, and of the buffers of its results, that fsdp-rematerialise sets. The
-/// results may be offloaded to the host between their uses.
+/// Attribute that fsdp-rematerialise sets on a kernel call whose results may be offloaded to the
+/// host between their uses. The buffers of these results also have the attribute.
 inline constexpr StringLiteral offloadAttr = "fsdp.offload";
-/// `fileAttr` marks a buffer in the file of a rank. `fileBytesAttr`, on a packed layout, is the
-/// length of that file in bytes.
+/// `fileAttr` marks a buffer that is in the file of a rank. `fileBytesAttr` is an attribute of a
+/// packed layout: the size of that file in bytes.
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
 
 enum class Memory { device, host, file };

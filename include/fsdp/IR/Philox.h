@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds Philox4x32-10 (Salmon et al., SC 2011) in arith ops, on scalars or vectors. i64 values
-// hold 32-bit words, so that one multiplication gives the exact product of two words.
+// Builds the generator Philox4x32-10 (Salmon et al., SC 2011) from arith ops on scalars or vectors.
+// Each 32-bit word is an i64 value, so that one multiplication yields the product of two words.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace mlir::fsdp {
 
-/// Attributes and element type of a random op.
+/// Attributes of a random op, and the type of its elements.
 struct RandomDraw {
   RandomKind kind;
   double keep;
@@ -26,37 +26,36 @@ struct RandomDraw {
   Type type;
 };
 
-/// Seed, step and sample, which select the random numbers. Each is an i64, or a vector if elements
-/// are vectors.
+/// Seed, step and sample, which select the random numbers. All three are i64 or, to compute several
+/// elements at once, vectors of i64.
 struct RandomPlace {
   Value seed, step, sample;
 };
 
 RandomDraw getDraw(RandomElementOp op);
 
-/// Returns the number of elements that one block of four words yields: 4, or 2 for uniform f64.
+/// Returns the number of elements computed from one block of four words: 4, or 2 for uniform f64.
 int64_t getElementsPerBlock(const RandomDraw &draw);
-/// Returns the bound of a bernoulli draw, keep·2^32 rounded. An element is kept if its word is less
-/// than the bound.
+/// Returns `keep`·2^32, rounded. A bernoulli draw keeps an element if its word is below this bound.
 int64_t getKeptBelow(double keep);
 
 /// Builds the four words, each an i64 below 2^32, of the block with index `block` in a sample.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
                                       const RandomPlace &place, Value block);
-/// Builds element `element` (i64) of a sample.
+/// Builds the random number for element `element` (i64) of a sample.
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);
 
-/// Builds the four words of Philox (each an i64 below 2^32) at `counter`, under the i64 `key`.
+/// Builds the four output words of Philox (each an i64 below 2^32) for a counter and an i64 key.
 std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter,
                                  Value key);
 
-/// Builds the element with row-major index `linear` (i64) of the result of `op`. `key` holds seed,
-/// step and first sample as i64.
+/// Builds the element of the result of `op` whose row-major index is `linear` (i64). `key` contains
+/// the seed, the step and the first sample as i64.
 Value buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear);
 
-/// Rounds `x` (f32) to one of the two nearest bf16 values, at random so that the mean is `x`.
-/// Values of bf16, NaN and infinity do not change. `noise` is an i64 of 16 random bits.
+/// Rounds `x` (f32) to one of the two nearest bf16 values, at random, with mean `x`. Keeps NaN,
+/// infinity, and every `x` that bf16 can represent. `noise` is an i64 with 16 random bits.
 Value buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise);
 
 } // namespace mlir::fsdp

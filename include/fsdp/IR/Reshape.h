@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Views `v` with shape `shape`, which must have the same number of elements.
+/// Builds ops that reshape `v` to `shape`, which must have the same number of elements.
 Value buildReshape(OpBuilder &b, Location loc, Value v, ArrayRef<int64_t> shape);
 
 } // namespace mlir::fsdp

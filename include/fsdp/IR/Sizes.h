@@ -20,8 +20,8 @@ namespace mlir::fsdp {
 
 inline constexpr int64_t kMaxElements = int64_t(1) << 48;
 
-/// Returns whether a static shape has at most `limit` elements. A dimension of 0 counts as 1, so
-/// that the product of the other dimensions is limited too.
+/// Returns whether the product of the dimensions is at most `limit`, where a dimension of 0 counts
+/// as 1. The product of any subset of the dimensions is then limited too.
 inline bool fitsElements(ArrayRef<int64_t> shape, int64_t limit = kMaxElements) {
   int64_t count = 1;
   return llvm::all_of(shape, [&](int64_t dim) {

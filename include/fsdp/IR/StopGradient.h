@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares fsdp.stop_gradient, and the attributes of the markers that Import replaces by this op.
-// Only Import, Shard and Differentiate need these declarations, so FSDP.h does not include this
-// header.
+// Only Import, Shard and Differentiate need them, so FSDP.h does not include this header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +19,12 @@
 
 namespace mlir::fsdp {
 
-/// Attribute of a marker: of a function without a body, or of a `linalg.generic` that yields its
-/// input.
+/// Attribute of a marker: a function without a body, or a `linalg.generic` that yields its input.
 constexpr llvm::StringLiteral stopGradientAttr = "fsdp.stop_gradient";
-/// Attribute of the module or of a function with the number of markers that the exporter wrote.
+/// Attribute of the module or of a function: the number of markers that the exporter wrote into it.
 constexpr llvm::StringLiteral numStopGradientsAttr = "fsdp.num_stop_gradients";
 
-/// Returns the first value, from `value` on along the chain of inputs, that is not a result of
-/// fsdp.stop_gradient.
+/// Returns `value`, or the input of the chain of fsdp.stop_gradient ops that computes `value`.
 Value skipStopGradients(Value value);
 
 } // namespace mlir::fsdp

@@ -11,11 +11,11 @@
 
 namespace mlir::fsdp {
 
-/// Returns whether `op` only extends the elements of its one input (`extf`), under any indexing
-/// maps. The extension is exact, so a reader of the result may instead read the input and extend
-/// its elements.
+/// Returns whether the body of `op` only extends the element of the one input (`extf`). The
+/// indexing maps are arbitrary. The extension is exact, so a reader of the result may instead read
+/// the input and extend its elements.
 bool isWidening(linalg::GenericOp op);
-/// Returns whether `op` is a widening with identity maps.
+/// Returns whether isWidening(op) holds and all indexing maps are identities.
 bool isWideningInPlace(linalg::GenericOp op);
 
 } // namespace mlir::fsdp

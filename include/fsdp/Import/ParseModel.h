@@ -13,36 +13,35 @@
 
 namespace mlir::fsdp {
 
-/// Limits on a model. The parser and passes recurse for each level of nesting, and take memory for
-/// each op.
+/// Limits on a model. The nesting is limited because the parser and the passes recurse once per
+/// level. The number of ops is limited because each op takes memory.
 struct ParseLimits {
   int64_t bytes = INT64_C(16) << 30;
-  /// Largest number of levels of brackets in the text, of regions, and of attributes and types. An
-  /// affine map may have 4 times as many operators.
+  /// Largest nesting depth of brackets in the text, of regions, and of attributes and types. An
+  /// affine map may have 4 times this number of operators.
   int64_t nesting = 256;
   int64_t ops = 1'000'000;
-  /// CPU seconds of the parser; a file may take one second more for each MiB.
+  /// Limit on the CPU seconds of the parser, to which one second per MiB of the file is added.
   unsigned seconds = 20;
-  /// Whether messages name the options of fsdp-compile that raise the limits.
+  /// Whether error messages name the options of fsdp-compile that raise the limits.
   bool areOptions = false;
 };
 
-/// Opens a file or a pipe; "-" is standard input. The wait for a named pipe is limited
-/// (fsdpcommon/InputStream.h). Returns null and sets `why` if that fails, or if a pipe has more
-/// than `most` bytes.
+/// Opens a file or a pipe; "-" is standard input. Limits the time to wait for a writer of a named
+/// pipe (fsdpcommon/InputStream.h). Returns null and sets `why` if `path` cannot be opened, or if a
+/// pipe has more than `most` bytes.
 std::unique_ptr<llvm::MemoryBuffer> openModel(StringRef path, uint64_t most, std::string &why);
 
 /// Reads the model in the file `path`, as text or bytecode. Returns null after an error. If this
-/// version of MLIR cannot parse the file, the error has notes on the expected form and how to
-/// export it.
+/// version of MLIR cannot parse the file, notes of the error explain how to export it.
 OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context,
                                  const ParseLimits &limits = {});
 /// Reads a model that is already in memory. A zero byte must follow the contents of `file`.
 OwningOpRef<ModuleOp> parseModel(std::unique_ptr<llvm::MemoryBuffer> file, MLIRContext *context,
                                  const ParseLimits &limits = {});
 
-/// Registers two dialects that parse the text of StableHLO and CHLO, in generic and in custom form.
-/// The dialects register no ops; fsdp-lower-stablehlo reads the parsed ops by name.
+/// Registers two dialects with which the text of StableHLO and CHLO, in generic or custom form, can
+/// be parsed. The dialects register no ops; fsdp-lower-stablehlo identifies the parsed ops by name.
 void registerHloDialects(DialectRegistry &registry);
 
 } // namespace mlir::fsdp

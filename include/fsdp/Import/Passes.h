@@ -24,7 +24,7 @@ namespace fsdp {
 #include "fsdp/Import/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the passes of the stage, which bring the MLIR of an exporter to the model contract of
+/// Appends the passes of Import, which convert the MLIR of an exporter to the model contract of
 /// docs/explanation/pipeline.md, section 1.
 void buildImportPipeline(OpPassManager &pm, const StepOptions &options);
 

@@ -10,7 +10,7 @@
 include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
-// Import accepts ops of any dialect. Its passes create ops of the dialects listed here.
+// Import reads ops of any dialect. Its passes create ops of the dialects in this list.
 class ImportPass<string flag, string on> : Pass<flag, on> {
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -22,9 +22,9 @@ def LowerStablehloPass : ImportPass<"fsdp-lower-stablehlo", "::mlir::ModuleOp"> 
     - Requires: nothing. The pass runs first.
     - Ensures: none of these ops of StableHLO or CHLO is left: elementwise ops, constants, views,
       slices, joins, `gather`, updates at constant positions, `dot_general`, `convolution`,
-      `reduce`, `reduce_window` and composites. Attributes and shapes that contradict the op are
-      errors. If the module has no `fsdp.num_stop_gradients`, a warning says that the text does not
-      record `stop_gradient`.
+      `reduce`, `reduce_window` and composites. Attributes and shapes that contradict their op are
+      errors. If the module has no `fsdp.num_stop_gradients`, a warning states that the module does
+      not record `stop_gradient`.
     - Keeps: all other ops, and the names of arguments.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -65,8 +65,7 @@ def RefuseUnwrittenPass : ImportPass<"fsdp-refuse-unwritten", "::mlir::func::Fun
   let description = [{
     - Requires: nothing.
     - Ensures: no op reads elements of a `tensor.empty`. An op that accumulates into its output
-      also reads the output. The first eight reads are reported, each with a note at the
-      `tensor.empty`.
+      counts as a reader of it. The first eight readers get an error with a note.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numRefused", "num-refused", "Ops refused">];
@@ -75,9 +74,9 @@ def RefuseUnwrittenPass : ImportPass<"fsdp-refuse-unwritten", "::mlir::func::Fun
 def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
   let summary = "Select the function to train and number its arguments and constants";
   let description = [{
-    - Requires: a module as an importer wrote it.
-    - Ensures: the module has one public function. Arguments and tensor constants carry
-      `fsdp.position`, their index in the file, by which options refer to them. Unused
+    - Requires: a module that an importer wrote, not yet changed.
+    - Ensures: the module has one public function. Each argument and each tensor constant carries
+      `fsdp.position`, its index in the file; options name it by this index. Unused
       `ml_program.global` ops, and attributes of unknown dialects on the module and its functions,
       are removed.
     - Keeps: all code.
@@ -91,7 +90,7 @@ def CheckMarksPass : ImportPass<"fsdp-check-marks", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: one public function.
     - Ensures: the arguments of the function carry only allowed `fsdp.` attributes, each with a
-      value of the right type. Each wrong attribute gets one error.
+      value of the right type. There is one error for each wrong attribute.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Attributes checked">];
@@ -114,9 +113,9 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
   let summary = "Give masks and other buffers their contents";
   let description = [{
     - Requires: one public function whose calls are inlined.
-    - Ensures: every integer constant has known contents. A `causal` mask becomes a
-      `linalg.generic` that compares loop indices. The uses of the mask determine whether true
-      means allowed or masked, and whether a float mask is added or multiplied.
+    - Ensures: every integer constant has known contents. A constant that is a causal mask becomes a
+      `linalg.generic` that compares loop indices. The uses of the constant determine its values at
+      allowed and masked positions.
     - Keeps: `fsdp.position` and all other code.
   }];
   let options = [ListOption<"buffers", "buffer", "std::string",
@@ -128,13 +127,13 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
 def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> {
   let summary = "Make every parameter a named argument";
   let description = [{
-    - Requires: one public function whose calls are inlined. No earlier pass may merge constants,
-      because elided constants look equal.
-    - Ensures: parameters are arguments with `fsdp.param`. Initial values from the file are in the
-      module attribute `fsdp.values`. If an argument, `params` or `params-file` names a parameter,
-      only named tensors are trained. Other float tensors remain constants, which `fsdp.constants`
-      lists; resources above 1 MiB become frozen parameters. If nothing names a parameter, a
-      warning lists the tensors that are trained.
+    - Requires: one public function whose calls are inlined. No pass before may merge constants,
+      because two elided constants look equal.
+    - Ensures: parameters are arguments with `fsdp.param`. Initial values from the model's file are
+      in the module attribute `fsdp.values`. If an argument, `params` or `params-file` names a
+      parameter, only named tensors are trained. Other float tensors remain constants and are listed
+      in `fsdp.constants`; resources above 1 MiB become frozen parameters. If no parameter is named,
+      a warning lists the tensors that are trained.
     - Keeps: shared uses of a tied parameter, and constants that are not parameters.
   }];
   let options = [StepOption<"params", "params", "std::string">,
@@ -146,11 +145,11 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
 def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::ModuleOp"> {
   let summary = "Turn an exporter's dropout markers into fsdp.random";
   let description = [{
-    - Requires: one public function; calls inlined; parameters are marked.
+    - Requires: one public function whose calls are inlined; parameters are marked.
     - Ensures: no call of a marker function `@fsdp.dropout` is left. Each call becomes a product
-      with an `fsdp.random bernoulli` that has a new site. The function has an argument with
-      `fsdp.key` for the seed, the step and the sample. A probability outside [0, 1), and a tensor
-      whose first dimension does not count samples, are errors.
+      with an `fsdp.random bernoulli` that has a new site. The function has three new arguments with
+      `fsdp.key`: seed, step and sample. It is an error if a probability is outside [0, 1), or if
+      the first dimension of a tensor is not the number of samples.
     - Keeps: everything else. A call with probability 0 is replaced by its operand.
   }];
   let statistics = [Statistic<"numMarkers", "num-markers", "Calls of dropout markers">];
@@ -159,7 +158,7 @@ def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::Mo
 def LowerTosaPass : ImportPass<"fsdp-lower-tosa", "::mlir::ModuleOp"> {
   let summary = "Lower TOSA to linalg with the upstream passes";
   let description = [{
-    - Requires: parameters are lifted, because the upstream passes merge constants.
+    - Requires: parameters are arguments, because the upstream passes merge constants.
     - Ensures: no tosa op is left.
     - Keeps: modules without tosa ops.
   }];
@@ -172,7 +171,7 @@ def DemoteFloat64Pass : ImportPass<"fsdp-demote-float64", "::mlir::func::FuncOp"
   let summary = "Compute isolated f64 values in f32";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: if a function has float parameters and none of them is f64, it has no f64 value.
+    - Ensures: a function with float parameters, none of which is f64, has no f64 value.
     - Keeps: models with an f64 parameter, bit for bit.
   }];
   let statistics = [Statistic<"numDemoted", "num-demoted", "Values converted from f64 to f32">];
@@ -183,9 +182,9 @@ def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> 
   let description = [{
     - Requires: static shapes.
     - Ensures: structured ops are `linalg.generic` or `linalg.fill`. Bodies capture no scalars
-      except constants. A tensor that a body reads at its loop indices is an operand. Integer
-      computations are inside the bodies that use them. No op has a fast-math flag.
-    - Keeps: values. Constants are rounded as the program would round them.
+      except constants. A tensor that a body reads at loop indices is an operand of the op. Integer
+      computations are inside the bodies that use their results. No op has a fast-math flag.
+    - Keeps: values. Folded constants are rounded like computed values.
   }];
   let statistics = [Statistic<"numFlags", "num-flags", "Ops whose fast-math flags were removed">];
 }
@@ -193,9 +192,9 @@ def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> 
 def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
   let summary = "Fold transposes and broadcasts into the ops that read them";
   let description = [{
-    - Requires: structured ops are generics.
-    - Ensures: no generic reads a copy that the generic's indexing maps can express. No transpose is
-      the only reader of a contraction.
+    - Requires: structured ops are `linalg.generic`.
+    - Ensures: no `linalg.generic` reads a transposed or broadcast copy of a tensor if an indexing
+      map can express the transpose or broadcast. No transpose is the only reader of a contraction.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or a producer">];
@@ -204,11 +203,11 @@ def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
 def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func::FuncOp"> {
   let summary = "Compute indices that depend on no input";
   let description = [{
-    - Requires: structured ops are generics.
+    - Requires: structured ops are `linalg.generic`.
     - Ensures: a lookup index that depends only on constants and loop indices is an element of a
       constant, unless the range analysis proves that the index is in range.
-    - Keeps: masks; indices that are in range, or that are affine functions of loop indices; values
-      of more than 2^19 elements.
+    - Keeps: masks; indices in range, or affine in the loop indices; values of more than 2^19
+      elements.
 
     Functions of `math` are evaluated in f64, and each result is rounded to its type.
     An index that depends on a sum of floats is not evaluated.
@@ -219,17 +218,17 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
 def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
   let summary = "Check ids before the step instead of inside it";
   let description = [{
-    - Requires: lookups are `tensor.extract` in bodies.
+    - Requires: a lookup is a `tensor.extract` in the body of a `linalg.generic`.
     - Ensures:
       - batch arguments that hold ids carry an `fsdp.limit` that keeps every lookup in range;
-      - these arguments carry `fsdp.extra_ids` for values outside the limit that the model tests for
-        and does not look up;
+      - these arguments carry `fsdp.extra_ids`: values that the model tests for and does not look
+        up;
       - no `cf.assert` is left;
       - comparisons that have the same result for all allowed ids are folded;
       - if no limit keeps a lookup in range, the lookup reads clamped indices, and the function
         returns an additional result (`fsdp.lookup`) with the index that was out of range.
-    - Keeps: values, if all ids are within the limits or extra ids, and no checked lookup is out
-      of range.
+    - Keeps: values, if each id is within its limit or an extra id, and no checked lookup is out of
+      range.
   }];
   let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
                     Statistic<"numAsserts", "num-asserts", "Asserts removed">,
@@ -262,11 +261,11 @@ def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncO
 def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> {
   let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
   let description = [{
-    - Requires: normalised generics, of one op each or fused.
+    - Requires: the form that `fsdp-normalise-ops` ensures; generics may be fused.
     - Ensures: a softmax over one dimension is `linalg.softmax`, whether the model wrote it as a
-      quotient or as exp(x - logsumexp(x)). Intermediate values may have a narrower type, and the
-      maximum of x may be subtracted from x. A guard against rows of -inf is removed if the mask
-      keeps at least one element in every row.
+      quotient or as exp(x - logsumexp(x)). In these patterns, intermediate values may have a
+      narrower type, and the maximum of x may be subtracted from x. An op that replaces rows of -inf
+      is removed if the mask keeps at least one element in every row.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
@@ -276,18 +275,18 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
 def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncOp"> {
   let summary = "Raise products around a softmax to fsdp.attention";
   let description = [{
-    - Requires: softmax is raised; structured ops are generics or contractions.
-    - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`. The pass looks through views,
-      copies and casts, and recognises grouped heads where K and V are repeated. Masks become
-      `mask_mod`, dropout becomes `weight_mod`, and other functions become `score_mod`. Tensors
-      that these functions read are captured. A sink is an additional score that the softmax
-      includes and the model then drops; it becomes one more key with zeros in K and V. If a
-      softmax between two products is not raised, a remark states the reason, with a note at the
-      op that prevents it. Exponentials of shifted scores that are no softmax also get a remark.
-    - Keeps: values, up to rounding. A row whose scores are all -inf gives 0 instead of NaN. A
-      mask of finite numbers is raised if every row provably keeps a key. The proof uses the
-      ranges of `mask_mod`, or evaluates `mask_mod` for each row with the constant tables that it
-      reads.
+    - Requires: softmax is raised; structured ops are `linalg.generic` or `linalg.contract`.
+    - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`. The pass looks through views, copies
+      and casts, and recognises grouped heads by the repetition of K and V. Masks become `mask_mod`,
+      dropout becomes `weight_mod`, and other functions become `score_mod`. Tensors that these
+      regions read are captured. A sink is an additional score that the softmax includes and the
+      model then drops; it becomes one more key with zeros in K and V. If a softmax between two
+      products is not raised, a remark states the reason, with a note at the op that prevents it.
+      Exponentials of shifted scores that belong to no softmax also get a remark.
+    - Keeps: values, up to rounding. A row whose scores are all -inf has the result 0 instead of
+      NaN. A mask of finite numbers is raised if in every row provably one key is not masked. The
+      proof uses the ranges of `mask_mod`, or evaluates `mask_mod` for each row, including constant
+      tables that it reads.
   }];
   let options = [Option<"assumeKeys", "assume-keys", "bool", /*default=*/"false",
                         "Assume that every row keeps a key, so that a mask of large finite numbers equals one of -inf.">];
@@ -298,9 +297,9 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
 def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func::FuncOp"> {
   let summary = "Raise a log-softmax with targets to fsdp.cross_entropy";
   let description = [{
-    - Requires: normalised generics, of one op each or fused.
-    - Ensures: a mean loss over log-softmax or logsumexp is one op, with `ignore_index` if the
-      model uses it.
+    - Requires: the form that `fsdp-normalise-ops` ensures; generics may be fused.
+    - Ensures: a mean loss that is computed by log-softmax or logsumexp is one `fsdp.cross_entropy`,
+      with `ignore_index` if the model ignores targets.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Losses raised">];
@@ -320,9 +319,9 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
   let summary = "Bound the ids of every lookup";
   let description = [{
     - Requires: lookups are raised (`fsdp.gather_rows`, `fsdp.cross_entropy`).
-    - Ensures: ids are in [0, rows) or in [0, classes) for all batches that the runtime accepts.
-      - A batch argument without `fsdp.limit` gets the largest limit that ensures this.
-      - Limits that are too large, and constants out of range, are errors.
+    - Ensures: ids are in [0, rows), and targets in [0, classes), in all accepted batches.
+      - A batch argument without `fsdp.limit` gets the largest limit that keeps its ids in range.
+      - A limit that is too large, or a constant id out of range, is an error.
       - Ids that cannot be bounded are clamped, and the function returns an additional result
         (`fsdp.lookup`) with the id that was out of range.
     - Keeps: values, if ids are within the limits and no checked lookup is out of range.
@@ -348,10 +347,10 @@ def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
 def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> {
   let summary = "Move views out of chains of ops";
   let description = [{
-    - Requires: structured ops are generics.
-    - Ensures: in phase `heads`, contractions read copies directly instead of through a view. In
-      phase `rows`, the elementwise ops, reductions and contractions of a row-wise region have one
-      shape, with no views between them.
+    - Requires: structured ops are `linalg.generic`.
+    - Ensures: in phase `heads`, a contraction reads a transposed or broadcast copy directly, with
+      no view between the two. In phase `rows`, the elementwise ops, reductions and contractions of
+      a row-wise region use one shape of rows, with no views between the ops.
     - Keeps: values, bit for bit.
   }];
   let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "Phase: heads or rows (default).">];
@@ -362,9 +361,9 @@ def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> 
 def FormContractionsPass : ImportPass<"fsdp-form-contractions", "::mlir::func::FuncOp"> {
   let summary = "Raise matrix products to linalg.contract";
   let description = [{
-    - Requires: structured ops are generics.
-    - Ensures: every sum of products with at least one loop each of m, n and k is a
-      `linalg.contract` with the same indexing maps.
+    - Requires: structured ops are `linalg.generic`.
+    - Ensures: a sum of products is a `linalg.contract` with the same indexing maps if it has loops
+      of all three kinds: over rows, over columns, and over summed elements.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFormed", "num-formed", "Contractions formed">];
@@ -374,7 +373,7 @@ def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::Fun
   let summary = "Fuse chains of elementwise ops";
   let description = [{
     - Requires: lookups, softmax and losses are raised, because fused bodies hide them.
-    - Ensures: the only reader of an elementwise generic is not another elementwise generic.
+    - Ensures: if an elementwise generic has a single reader, the reader is no elementwise generic.
       Exceptions are costly functions, such as cos, that would be evaluated more than once, and
       roundings of wider values.
     - Keeps: values, bit for bit; contractions are not changed.
@@ -387,9 +386,9 @@ def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: parameters are marked.
     - Ensures: every argument that is read and is no parameter carries `fsdp.batch`. Arguments
-      without a name and without a reader are removed, and so is `fsdp.position`. If the names are
-      ambiguous (more than two integer inputs, or another input without a name), the pass reports an
-      error.
+      without a name and without a reader are removed, and so is the attribute `fsdp.position`. It
+      is an error if a name cannot be inferred (more than two integer inputs, or another input
+      without a name).
     - Keeps: names that are given.
   }];
   let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">,
@@ -410,8 +409,7 @@ def VerifyImportedPass : ImportPass<"fsdp-verify-imported", "::mlir::ModuleOp"> 
   let summary = "Check the model contract";
   let description = [{
     - Requires: nothing.
-    - Ensures: the module satisfies docs/explanation/pipeline.md §1. If not, errors state the
-      location and the fix.
+    - Ensures: the module satisfies docs/explanation/pipeline.md §1. Errors state location and fix.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numOps", "num-ops", "Top-level ops of the model">];

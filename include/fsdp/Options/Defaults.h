@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// Returns the default of the row `name` of Options.def as text.
+/// Returns the default of the option `name` of Options.def as text.
 std::string getDefaultText(llvm::StringRef name);
 
-/// Returns the default of the row `name` of Options.def as the type of a pass option.
+/// Returns the default of the option `name` of Options.def as a value of type T.
 template <typename T>
 T getDefault(llvm::StringRef name) {
   T value{};

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Provides the rows of Options.def at run time. The command line of fsdp-compile, its configuration
-// files, --what-if, the pipelines of fsdp-opt, the help and docs/reference/options.md use this
-// table.
+// Provides the rows of Options.def as a table at run time. Its users are the command line, the
+// configuration files, --what-if and --help of fsdp-compile, the pipelines of fsdp-opt, and the
+// writer of docs/reference/options.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// The stages, in order, as bits of a set. `driver` stands for the code around the stages.
+/// The stages, in order, as bits of a set. `driver` is the code of fsdp-compile outside the stages.
 enum class Stage : unsigned {
   import = 1,
   shard = 2,
@@ -33,10 +33,10 @@ enum class Stage : unsigned {
 };
 constexpr unsigned allStages = 255;
 
-/// Groups under which the help lists options.
+/// Headings under which the help lists options.
 enum class OptionGroup { Model, Sharding, Memory, Overlap, Precision, Training, Target, Output };
 
-/// Lists that show an option: `--help` (Common), or only `--help-hidden` (Expert).
+/// Whether `--help` lists the option (Common), or only `--help-hidden` (Expert).
 enum class OptionLevel { Common, Expert };
 
 /// Kind of an option's value in a configuration file.
@@ -45,27 +45,27 @@ enum class OptionKind { flag, integer, number, word, list };
 /// A condition without which an option has no effect.
 struct OptionCondition {
   std::function<bool(const StepOptions &)> isMet;
-  /// Text of the message after `--name` if the condition is not met; {name} stands for the value of
-  /// another option.
+  /// If the condition is not met, the message is `--name`, followed by this text with {OTHER}
+  /// replaced by the value of the option OTHER.
   llvm::StringRef otherwise;
-  bool holdsForFiles; ///< true if the message is also an error in a configuration file
+  bool holdsForFiles; ///< true if this is also an error for an option of a configuration file
 };
 
 struct OptionRow {
   llvm::StringRef name;
-  Stage stage;      ///< stage whose structure has the member
+  Stage stage;      ///< stage whose structure in Options.h contains the option
   unsigned readers; ///< set of stages that read the option
   OptionGroup group;
   OptionLevel level;
   OptionKind kind;
   llvm::StringRef valueName, help;
-  llvm::ArrayRef<OptionWord> words = {}; ///< words of an enum
-  /// Whether the option changes a plan, so that --what-if may set it.
+  llvm::ArrayRef<OptionWord> words = {}; ///< words for the values, if the option's type is an enum
+  /// Whether the option changes a plan. If so, --what-if may set it.
   bool isPlan = true;
-  /// Value that `--name` alone sets; nothing if the option requires a value.
+  /// Value that `--name` without a value sets; nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
-  /// Functions that return what was expected of the value, or an empty string.
+  /// Functions that return an empty string if the value is valid, else a list of the valid values.
   std::vector<std::function<std::string(const StepOptions &)>> checks = {};
 
   std::function<std::optional<std::string>(StepOptions &, llvm::StringRef)> read = {};
@@ -75,7 +75,7 @@ struct OptionRow {
   std::string printOne(const StepOptions &options) const;
   bool isReadBy(unsigned stages) const { return (readers & stages) != 0; }
 
-  // Modifiers for rows of Options.def.
+  // Modifiers for rows of Options.def, documented there.
   OptionRow readBy(std::initializer_list<Stage> more) &&;
   OptionRow range(int64_t least, int64_t most, const char *unit = "") &&;
   OptionRow check(std::function<std::string(const StepOptions &)> check) &&;
@@ -91,30 +91,30 @@ llvm::ArrayRef<OptionRow> getOptionRows();
 /// Returns the row with this name, or null.
 const OptionRow *findOption(llvm::StringRef name);
 
-/// Sets the option `name` from text that `origin` gave. Returns an error "--name=text: expected
-/// ...", or nothing.
+/// Sets the option `name` to the value in `text`, which comes from `origin`. Returns an error
+/// "--name=text: expected ...", or nothing.
 std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
                                      llvm::StringRef text, OptionOrigin origin);
 
-/// Checks the value of each given option separately. Returns the first error "--name=value:
-/// expected ...", or nothing.
+/// Checks the value of each option that the user set, without regard to other options. Returns the
+/// first error "--name=value: expected ...", or nothing.
 std::optional<std::string> checkValues(const StepOptions &options);
 
-/// Returns an error "--name is of --other, ..." if a given option has no effect, or nothing. Checks
-/// an option from a configuration file only for conditions with `holdsForFiles`.
+/// Returns an error "--name is of --other, ..." if an option that the user set has no effect, or
+/// nothing. For an option from a file, checks only the conditions with `holdsForFiles`.
 std::optional<std::string> findUnread(const StepOptions &options);
 
-/// Returns whether all conditions of a row are met, so that its option has an effect.
+/// Returns whether all conditions of `row` are met, so that the option has an effect.
 bool hasEffect(const OptionRow &row, const StepOptions &options);
 
 /// Returns the option name nearest to an unknown name, or nothing if no name is near.
 std::optional<std::string> findNearest(llvm::StringRef name);
 
-/// Sets options that are not given but follow from others: --wrap-file implies manual units.
+/// Sets options that the user did not set but that follow from others. For example, --wrap-file
+/// implies --auto-wrap-policy=manual.
 void inferOptions(StepOptions &options);
 
-/// Prints the options by group: common ones with one summary line each, or all with their full
-/// help.
+/// Prints the options by group: all with full help, or the common ones with one sentence each.
 void printOptionHelp(llvm::raw_ostream &os, bool all);
 
 /// Prints docs/reference/options.md.

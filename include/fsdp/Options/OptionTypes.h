@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the types of the values in Options.def. Each type is read from text, and printed as text
-// that reads as an equal value. Command line, configuration file, pass pipeline and docs thus share
-// one spelling.
+// Defines the types of the values in Options.def. readValue parses text and printValue prints text
+// that readValue parses to an equal value. Values therefore have one spelling on the command line,
+// in configuration files, in pass pipelines and in the docs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,44 +28,44 @@ namespace mlir::fsdp {
 #define FSDP_ENUM(type, words) enum class type { words };
 #include "fsdp/Options/Words.def"
 
-/// A number of bytes: 900000, 512k, 13.5M or 2G, where k, M and G are powers of 1024. -1 is `auto`,
-/// for which the target chooses.
+/// A number of bytes: 900000, 512k, 13.5M or 2G, where k, M and G are powers of 1024. The value -1,
+/// as text `auto`, means that the compiler chooses a number for the target.
 struct Bytes {
   int64_t value = 0;
   constexpr Bytes(int64_t value = 0) : value(value) {}
   constexpr operator int64_t() const { return value; }
 };
 
-/// Number of gathers or copies that start before the wait for an earlier gather or copy. -1 allows
-/// as many as hide the transfers. As text: auto or N for all three numbers, or some of
-/// forward=N,backward=N,copy=N.
+/// Number of gathers of the forward or of the backward, or of copies, that may start before the
+/// wait for an earlier one. -1 allows as many as are needed to hide the transfers. The text is auto
+/// or N for all three numbers, or some of forward=N,backward=N,copy=N.
 struct Prefetch {
   int64_t forward = -1, backward = -1, copy = -1;
 };
 
-/// Whether the backward gathers parameters again, and among how many neighbouring ranks (0: all).
-/// As text: true, false or N.
+/// Whether the backward gathers parameters again, and among how many neighbouring ranks (0 for
+/// all). The text is true, false or N.
 struct Reshard {
   bool again = true;
   int64_t within = 0;
 };
 
-/// Kinds of buffers in host memory. As text: none, or words joined by +.
+/// Kinds of buffers that are kept in host memory. The text is none, or words joined by +.
 struct OffloadKinds {
   bool parameters = false, gradients = false, optimizer = false, activations = false;
-  /// Whether the optimizer state is in a file, from which it is copied to the host for the update.
+  /// Whether the optimizer state is kept in a file and copied to the host for the update.
   bool optimizerFile = false;
   bool any() const { return parameters || gradients || optimizer || activations; }
 };
 
-/// A word for a case of an enum; `index` is the value of the case.
+/// A word for a case of an enum. `index` is the integer value of the case.
 struct OptionWord {
   int index;
   llvm::StringRef word;
   bool isAlias;
 };
 
-/// Returns the words of an enum of Words.def.
+/// Returns the words that Words.def lists for an enum.
 template <typename Enum>
 llvm::ArrayRef<OptionWord> getWords();
 #define WORD(name, word)
@@ -75,15 +75,15 @@ llvm::ArrayRef<OptionWord> getWords();
   llvm::ArrayRef<OptionWord> getWords<type>();
 #include "fsdp/Options/Words.def"
 
-/// Finds `text` in `words` and sets `index` to the index of the word. If the word is unknown,
-/// returns the expected words, else nothing.
+/// Finds `text` in `words` and sets `index` to the enum value of the word. If the word is unknown,
+/// returns the list of the expected words, else nothing.
 std::optional<std::string> readWord(llvm::StringRef text, llvm::ArrayRef<OptionWord> words,
                                     int &index);
-/// Returns the word in `words` for the enum value `index`.
+/// Returns the word for the enum value `index`.
 llvm::StringRef printWord(int index, llvm::ArrayRef<OptionWord> words);
 
-/// Read `text` into `value`. Return an error ("expected auto, always or never"), or nothing.
-/// Reading a list appends one element.
+/// Parse `text` and store the result in `value`. If `value` is a list, append one element to it.
+/// Return an error such as "expected auto, always or never", or nothing.
 std::optional<std::string> readValue(llvm::StringRef text, bool &value);
 std::optional<std::string> readValue(llvm::StringRef text, int64_t &value);
 std::optional<std::string> readValue(llvm::StringRef text, double &value);
@@ -102,7 +102,7 @@ std::optional<std::string> readValue(llvm::StringRef text, Enum &value) {
   return expected;
 }
 
-/// Return `value` as text that readValue reads as an equal value; one string per list element.
+/// Return texts that readValue parses to an equal value: one text, or one per list element.
 std::vector<std::string> printValue(bool value);
 std::vector<std::string> printValue(int64_t value);
 std::vector<std::string> printValue(double value);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines one structure per stage, whose members are the rows of Options.def, and one structure of
-// all stages. The structures are plain data; OptionTable.h finds options by name.
+// Defines one structure of options per stage, and a structure StepOptions of all of them. The
+// members are the rows of Options.def. OptionTable.h has functions that access options by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,44 +19,44 @@ namespace mlir::fsdp {
 
 #define MEMBER(type, member, name, init, ...) type member = init;
 
-/// Options of Import, from foreign MLIR to the model contract.
+/// Options of Import, which converts MLIR of other tools to the model contract.
 struct ImportOptions {
 #define FSDP_IMPORT_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Shard, from the model to its sharded forward.
+/// Options of Shard, which converts the model to a sharded forward.
 struct ShardOptions {
 #define FSDP_SHARD_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Differentiate, from the forward to forward and backward.
+/// Options of Differentiate, which adds the backward to the forward.
 struct DifferentiateOptions {
 #define FSDP_DIFFERENTIATE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Update, from gradients to the update of the state.
+/// Options of Update, which adds the optimizer's update of the state.
 struct UpdateOptions {
 #define FSDP_UPDATE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Fuse, from computation to dispatches.
+/// Options of Fuse, which groups the computation into dispatches.
 struct FuseOptions {
 #define FSDP_FUSE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Plan, from dispatches to programs over packed arenas.
+/// Options of Plan, which converts dispatches to programs whose buffers are packed into arenas.
 struct PlanOptions {
 #define FSDP_PLAN_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Codegen, from kernels to machine code. Other stages also query the target
-/// (Analysis/TargetInfo.h).
+/// Options of Codegen, which compiles kernels to machine code. Other stages read the properties of
+/// the target through Analysis/TargetInfo.h.
 struct CodegenOptions {
 #define FSDP_CODEGEN_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -64,25 +64,24 @@ struct CodegenOptions {
   bool isForCpu() const { return target == "cpu" || target == "reference"; }
 };
 
-/// Options of Package, from plan and code to a file.
+/// Options of Package, which writes the plan and the code to an artifact.
 struct PackageOptions {
 #define FSDP_PACKAGE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Inputs and outputs of fsdp-compile other than the artifact.
+/// Options of fsdp-compile itself: its input, and its outputs other than the artifact.
 struct DriverOptions {
 #define FSDP_DRIVER_OPTION MEMBER
 #include "fsdp/Options/Options.def"
-  std::string input = "-"; ///< file of the model, named in the artifact
-  std::string compiler;    ///< name and version of the compiler, named in the artifact
+  std::string input = "-"; ///< path of the model, which the artifact records
+  std::string compiler;    ///< name and version of the compiler, which the artifact records
 };
 #undef MEMBER
 
 /// Source of the value of an option.
 enum class OptionOrigin { Default, File, CommandLine };
 
-/// All options of a step.
 struct StepOptions {
   ImportOptions import;
   ShardOptions shard;
@@ -94,7 +93,7 @@ struct StepOptions {
   PackageOptions package;
   DriverOptions driver;
 
-  /// Origins of the given options, by name.
+  /// Origins of the options that the user set, by name.
   llvm::StringMap<OptionOrigin> origins = {};
 
   OptionOrigin getOrigin(llvm::StringRef name) const {

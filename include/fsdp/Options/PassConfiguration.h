@@ -14,8 +14,7 @@ namespace mlir {
 class OpPassManager;
 namespace fsdp {
 
-/// Parses the value of an option that a pass holds as text. Fails with an error at `loc` if the
-/// value is invalid.
+/// Parses the text of a pass option. Fails with an error at `loc` if the value is invalid.
 template <typename T>
 FailureOr<T> readOption(Location loc, llvm::StringRef name, llvm::StringRef text) {
   std::string expected;
@@ -24,16 +23,16 @@ FailureOr<T> readOption(Location loc, llvm::StringRef name, llvm::StringRef text
   return emitError(loc) << name << ": " << expected << ", found '" << text << "'";
 }
 
-/// Name and value of a pass option that is derived from other options.
+/// Name and value of a pass option.
 using PassSetting = std::pair<llvm::StringRef, std::string>;
 
-/// Sets each option of `pass` that has a row in Options.def to the value in `options`, and returns
-/// `pass`. `more` sets options without a row, or overrides values.
+/// Sets each option of `pass` that has a row in Options.def to the value in `options`. Then sets
+/// the pass options in `more`, which may also override such values. Returns `pass`.
 std::unique_ptr<Pass> configure(std::unique_ptr<Pass> pass, const StepOptions &options,
                                 llvm::ArrayRef<PassSetting> more = {});
 
-/// Registers a pipeline of fsdp-opt as --NAME="option=value ...", with the options that `stages`
-/// read. `check` returns an error about the options, or nothing.
+/// Registers a pipeline of fsdp-opt, used as --NAME="option=value ...". It has the options of
+/// Options.def that `stages` read. `check` returns an error about their values, or nothing.
 void registerStepPipeline(llvm::StringRef name, llvm::StringRef description, unsigned stages,
                           void (*build)(OpPassManager &, const StepOptions &),
                           std::optional<std::string> (*check)(const StepOptions &));

@@ -9,8 +9,8 @@
 
 include "mlir/Pass/PassBase.td"
 
-/// An option with the name of a row of Options.def. The row defines the option's default and
-/// meaning. The pipelines set the option by this name.
+/// A pass option that has the name of a row of Options.def. The row defines the default and the
+/// meaning of the option. The pipelines set the pass option from the row.
 class StepOption<string member, string name, string type>
     : Option<member, name, type, "::mlir::fsdp::getDefault<" # type # ">(\"" # name # "\")",
              "Same as fsdp-compile --" # name # ": docs/reference/options.md.">;

@@ -22,21 +22,21 @@ inline constexpr int64_t maxRuntimeRanks = 16384;
 /// Fails with an error if a mesh has more than maxRuntimeRanks ranks.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// Contents of a file: `head`, then `values`, whose memory the module or `unpacked` owns.
+/// Contents of an artifact: `head`, then `values`, whose memory the module or `unpacked` owns.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;
   std::deque<std::vector<char>> unpacked;
 };
 
-/// Returns the bytes of the .fsdp file (common/include/fsdprt/artifact_header.h) of a planned
-/// module with workspace (fsdp-add-workspace). Equal modules and images give equal bytes.
+/// Returns the contents of the artifact (common/include/fsdprt/artifact_header.h) for a planned
+/// module after fsdp-add-workspace. Equal arguments yield equal contents.
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &kernels,
                                         const StepOptions &options);
 
-/// Write a file atomically: write a temporary file in its directory, then rename it. On an error,
-/// leave no new file and keep an existing file. Write directly to a path that is no regular file
-/// (/dev/stdout). The path - means stdout.
+/// Write a temporary file in the directory of `path`, then rename it to `path`. On an error, delete
+/// the temporary file and keep an existing file. If `path` exists and is no regular file
+/// (/dev/stdout), write to it directly. If `path` is "-", write to stdout.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 

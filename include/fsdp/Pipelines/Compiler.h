@@ -23,11 +23,11 @@ namespace mlir::fsdp {
 struct StepCompilation {
   OwningOpRef<ModuleOp> module;
   StepOptions options;
-  /// Whether the phase codegen compiles kernels; if false, it only measures their workspace.
+  /// Whether the phase codegen compiles kernels; if false, the phase only measures their workspace.
   bool code = true;
-  /// Kernels that the phase codegen made.
+  /// Kernels that the phase codegen compiled.
   CompiledKernels kernels = {};
-  /// Types in which each part of the step computes; set after the phase update.
+  /// Rows of the table of types (DtypeFlow.h), which the phase update sets.
   SmallVector<DtypeRow> dtypes = {};
 };
 
@@ -41,9 +41,9 @@ ArrayRef<Phase> getPhases();
 /// Runs the phases from `first` to `last`, both included. Reports errors as diagnostics.
 LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 
-/// Runs the phases shard to plan. Plans do not include the workspace of kernels. If the arena with
-/// workspace exceeds --memory-limit, repeats the phases with a lower limit as long as the arena
-/// gets smaller.
+/// Runs the phases from shard to plan. These phases do not include the workspace of kernels in the
+/// arena. If the arena with workspace exceeds --memory-limit, repeats the phases with a lower
+/// limit, as long as this makes the arena smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
 
 } // namespace mlir::fsdp

@@ -10,9 +10,8 @@
 namespace mlir {
 class DialectRegistry;
 namespace fsdp {
-/// Registers the fsdp dialect, every upstream dialect and their extensions.
+/// Registers the fsdp dialect, all dialects of MLIR, and the extensions of dialects.
 void registerDialects(DialectRegistry &registry);
-/// Registers all passes and pipelines of the project.
 void registerPasses();
 } // namespace fsdp
 } // namespace mlir

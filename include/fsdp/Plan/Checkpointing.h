@@ -15,16 +15,16 @@
 namespace mlir::fsdp {
 
 /// A policy of activation checkpointing: none, full, auto, or selective=KIND+KIND/N, where KIND is
-/// the kind of a kernel.
+/// a kind of kernel, such as `contract`.
 struct CheckpointingPolicy {
   enum class Mode { None, Full, Selective, Auto };
 
   Mode mode = Mode::None;
-  /// Kinds of kernels whose results are kept. The value N means that in each unit the results of
-  /// the first of every N calls of that kind are kept.
+  /// Kinds of kernels whose results are kept. A kind maps to N: of every N calls of that kind in a
+  /// unit, the results of the first call are kept.
   llvm::StringMap<int64_t> kept;
 
-  /// Returns the policy that `text` names. On an error, returns nothing and sets `problem`.
+  /// Parses `text` as a policy. If `text` is invalid, returns nothing and sets `problem`.
   static std::optional<CheckpointingPolicy> parse(llvm::StringRef text, std::string &problem);
 };
 

@@ -56,8 +56,8 @@ def UnrollLoopsPass : Pass<"fsdp-unroll-loops", "::mlir::func::FuncOp"> {
   let summary = "Unroll nested loops until one level is left";
   let description = [{
     - Requires: loops with constant bounds.
-    - Ensures: no loop contains a loop. The loop of a nest with the most iterations remains; among
-      equals, the inner loop remains. The other loops are unrolled completely.
+    - Ensures: no loop contains a loop. Of a nest, the loop with the most iterations remains; if
+      several have the most, the innermost of these. The other loops are unrolled completely.
     - Keeps: values and the order of ops.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -69,8 +69,7 @@ def SinkToUsesPass : Pass<"fsdp-sink-to-uses", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: kernel calls (`fsdp-outline-kernels`).
     - Ensures: a kernel call, gather or view is directly before its first use, unless the longer
-      lifetime of its operands costs more than the move saves. Cost is measured in bytes times
-      ops.
+      lifetime of its operands costs more than the move saves, measured in bytes times ops.
     - Keeps: values, writes in place, and the order of all collectives except gathers.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -90,13 +89,13 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
     | `selective=KINDS` | like `full`, but the results of these kinds of kernels are kept |
     | `auto` | calls chosen together with offloading and kept gathers, see below |
 
-    Kinds are `contract`, `attention`, `row`, `map`, `column`, `scatter` and `copy`, joined by
-    `+`. With `contract/2`, only the results of the first of every 2 calls of that kind in a unit
-    are kept.
+    KINDS are one or more of `contract`, `attention`, `row`, `map`, `column`, `scatter` and `copy`,
+    joined by `+`. With `contract/2`, only the first of every 2 calls of kind `contract` in a unit
+    keeps its results.
 
-    The last unit of the forward is not changed, because its backward begins at once. With `auto`,
-    the pass makes three choices together, so that the plan satisfies the memory limit at the
-    lowest estimated time. For each candidate it packs the memory plan. The choices are:
+    Calls of the last unit of the forward are not repeated, because its backward begins at once.
+    With `auto`, the pass makes three choices together, so that the plan satisfies the memory limit
+    at the lowest estimated time. It packs the arena for each candidate. The choices are:
 
     - which calls are repeated;
     - which results are kept in host memory (calls with `fsdp.offload`);
@@ -149,13 +148,13 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   let summary = "Keep state, gradients and activations in host memory";
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`).
-    - Ensures: in the programs over `@arena`, buffers of the chosen kinds are in the host's arena.
-      Lifetimes of buffers are computed again, because commands are added.
-      - All buffers of a launch are in one arena. The optimizer's update runs in the memory of its
-        state, and its other operands are copied to that memory.
+    - Ensures: in the programs over `@arena`, buffers of the kinds that `offload` names are in the
+      host's arena. Lifetimes are computed again, because copies are added.
+      - All buffers of a launch are in one arena. The optimizer's update runs in the memory that
+        contains its state, and its other operands are copied to this memory.
       - With `host-computes=false`, every launch runs on the device, and the state that an update
         needs is copied to the device and back.
-      - State in a file (`optimizer:file`) is copied from the file and back.
+      - State in a file (`optimizer:file`) is copied from the file before its update, and back.
       - Source and target of a collective are on the device.
     - Keeps: values, and the order of all other commands.
   }];
@@ -184,15 +183,15 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     | 6 | copies to the file | like reductions, at most one launch later |
 
     Commands that only prepare a gather, or only use the result of a reduction, move together with
-    the gather or reduction. With `bucket-bytes`, starts of one kind are placed next to each other
-    and form one launch. Gathers then start earlier, and reductions later. If a transfer is not
-    hidden, its attribute `fsdp.limit` names the cause: its source, the first use of its result, the
-    beginning of the program, the prefetch depth, or memory.
+    the gather or reduction. With `bucket-bytes`, starts of collectives of one kind are placed next
+    to each other and form one launch. For this, gathers start earlier, and reductions later. If a
+    transfer is not hidden, its attribute `fsdp.limit` names the cause: its source, the first use of
+    its result, the beginning of the program, the prefetch depth, or memory.
 
     - Requires: programs on buffers (`fsdp-assign-buffers`) with synchronous collectives.
-    - Ensures: each transfer starts and is waited for as in the table. Lifetimes of buffers follow
-      the new order.
-    - Keeps: values, and the order of all other commands. All ranks have one order of collectives.
+    - Ensures: starts and waits have the order of the table. Lifetimes of buffers follow this order.
+    - Keeps: values, and the order of all other commands. The order of collectives is equal on all
+      ranks.
   }];
   let options = [
     StepOption<"prefetch", "prefetch", "std::string">,
@@ -223,9 +222,9 @@ def AddSnapshotProgramPass : Pass<"fsdp-add-snapshot-program", "::mlir::ModuleOp
   let summary = "Add the program that copies the state to host memory";
   let description = [{
     - Requires: the layout `@arena` with state slots.
-    - Ensures: `fsdp.program @snapshot` copies every state to a buffer of its own in host memory.
-      The buffers always live, and no other program uses them, so that the runtime can write them
-      to a save while training continues.
+    - Ensures: `fsdp.program @snapshot` copies each state to a separate buffer in host memory. These
+      buffers are persistent, and no other program uses them, so that the runtime can write them to
+      a save while training continues.
     - Keeps: everything else.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -238,8 +237,8 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
     - Ensures: persistent buffers come first, in order. The buffers of each program follow, packed
-      by lifetime; the programs of one layout share that range. `arena_bytes` and `lower_bound`
-      are set, and `host_bytes` if buffers are in the host's arena.
+      by lifetime; the programs of one layout share the range after the persistent buffers. The
+      layout has `arena_bytes`, `lower_bound`, and `host_bytes` if buffers are in the host's arena.
     - Keeps: commands.
   }];
   let options = [Option<"enough", "enough", "int64_t", "0",
@@ -259,8 +258,9 @@ def AddWorkspacePass : Pass<"fsdp-add-workspace", "::mlir::ModuleOp"> {
 
     - Requires: packed arenas (`fsdp-pack-arenas`), and the scratch sizes of the compiled kernels
       (`fsdp.kernel_scratch`).
-    - Ensures: after its buffers, each layout has scratch memory for the launch that needs most: a
-      shared part, and a part for each of `threads-per-rank` workers. `arena_bytes` is final.
+    - Ensures: after its buffers, each layout has scratch memory: the largest shared scratch of all
+      launches, and the largest scratch per worker for each of `threads-per-rank` workers.
+      `arena_bytes` is final.
     - Keeps: everything else. Running the pass again changes nothing.
   }];
   let options = [StepOption<"threadsPerRank", "threads-per-rank", "int64_t">];
@@ -278,7 +278,7 @@ def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
       - no command reads a byte that no earlier command wrote;
       - buffers that are alive at the same time do not overlap (checked by a sweep that is
         independent of the packer);
-      - all buffers of a launch are in one arena, and those of a collective are on the device;
+      - all buffers of a launch are in one arena, and buffers of collectives in the device's arena;
       - before a collective is complete, no command writes its source or accesses its target.
     - Keeps: the IR.
   }];

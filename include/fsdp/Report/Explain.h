@@ -13,15 +13,15 @@
 
 namespace mlir::fsdp {
 
-/// Writes the members of the JSON object of explain().
+/// Writes the members of the JSON object that explain() writes.
 void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
                       ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes,
                       const KernelReport &kernels);
 
-/// Writes memory, communication, schedule and units of a planned module as tables or as JSON. The
-/// workspace is known only after Codegen. `accumulation` holds the ways to accumulate gradients
-/// over micro-batches, if there are several. `dtypes` holds the rows of measureDtypes() after
-/// Update. `kernels` are left out on a CPU.
+/// Writes memory, communication, schedule and units of a planned module as tables or as JSON.
+/// Before Codegen, the memory does not include the workspace of kernels. `accumulation` contains
+/// the costs of the possible ways to accumulate gradients, if several were compared. `dtypes`
+/// contains the rows of measureDtypes() after Update. `kernels` are left out on a CPU.
 void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
              ArrayRef<DtypeRow> dtypes = {}, const KernelReport &kernels = {});
 

@@ -14,10 +14,10 @@
 namespace mlir::fsdp {
 
 /// Writes the program `step` of a planned module with workspace as one self-contained HTML page:
-/// - the arena over the step, with details of the buffer under the mouse pointer
-/// - lanes of compute and communication, with the times estimated for `cluster`
+/// - the buffers of the arena over the commands, with details of the one under the mouse pointer
+/// - a timeline of compute and communication, with the times estimated for `cluster`
 /// - on a GPU, the times of kernels, by the clocks of their plans
-/// - units, bytes sent, and the types in which the parts of the step compute
+/// - tables of the units, of the bytes sent, and of the types of the computation
 ///
 /// `title` is the title of the page.
 void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes layouts of flat buffers in elements, without IR.
+// Computes layouts of flat buffers. Sizes and offsets are in elements. Does not depend on the IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,36 +18,36 @@
 namespace mlir {
 namespace fsdp {
 
-/// Alignment of parameter offsets in elements: 64 bytes for elements of two bytes.
+/// Alignment of parameter offsets, in elements of at least two bytes: at least 64 bytes.
 constexpr int64_t kOffsetAlignment = 32;
-/// Returns the alignment of parameter offsets, in elements of `bytes` bytes.
+/// Returns the alignment of parameter offsets, in elements, if an element has `bytes` bytes.
 constexpr int64_t getOffsetAlignment(int64_t bytes) { return bytes == 1 ? 64 : kOffsetAlignment; }
-/// Alignment of shard sizes in elements.
+/// The shard size of a unit, in elements, is a multiple of this number.
 constexpr int64_t kShardAlignment = 64;
-/// Alignment of shard sizes in units of more than `kLargeUnit` elements.
+/// The shard size of a unit of more than `kLargeUnit` elements is a multiple of this number.
 constexpr int64_t kLargeShardAlignment = 1024;
 constexpr int64_t kLargeUnit = 64 * 1024;
-/// Greatest size of a unit in elements, so that offsets in bytes fit an int64_t.
+/// Greatest size of a unit in elements. It ensures that offsets in bytes fit an int64_t.
 constexpr int64_t kMaxUnitSize = int64_t(1) << 48;
 
 struct ParamExtent {
   int64_t size; ///< number of elements, at least 0
-  bool decay;   ///< has weight decay
+  bool decay;   ///< true if weight decay applies to the parameter
 };
 
 struct UnitLayout {
-  /// Indices of the parameters in the order of the flat buffer.
+  /// Indices of the parameters, in the order of their offsets in the flat buffer.
   llvm::SmallVector<unsigned> order;
   /// Offset in elements of parameter `order[i]`.
   llvm::SmallVector<int64_t> offsets;
-  /// Elements per shard; at least `kShardAlignment`.
+  /// Number of elements per shard; at least `kShardAlignment`.
   int64_t shardSize = 0;
-  /// Elements that belong to no parameter.
+  /// Number of elements of the flat buffer that belong to no parameter.
   int64_t padding = 0;
 };
 
-/// Lays parameters out in one flat buffer of `shards` equal shards. The size of a shard is a
-/// multiple of `parts` and of `rowSize`. The sizes of the parameters must add up to at most
+/// Assigns an offset to each parameter in a flat buffer of `shards` equal shards. The size of a
+/// shard is a multiple of `parts` and of `rowSize`. The sum of the sizes of `params` is at most
 /// `kMaxUnitSize`.
 UnitLayout layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards, int64_t parts = 1,
                       int64_t offsetAlignment = kOffsetAlignment, int64_t rowSize = 1);

@@ -12,7 +12,7 @@
 namespace mlir {
 namespace fsdp {
 
-/// Sizes of the axes, each as a list of factors, outermost first.
+/// Sizes of the two axes of a mesh. Each size is a list of factors, outermost first.
 struct MeshSpec {
   SmallVector<int64_t> replicate = {1};
   SmallVector<int64_t> shard = {1};
@@ -21,8 +21,8 @@ struct MeshSpec {
 /// Greatest number of ranks of a mesh.
 constexpr int64_t kMaxRanks = 1 << 16;
 
-/// Parses `[replicate=R,]shard=S`, with axes in any order and sizes such as `4` or `2x4`. Reports
-/// errors through `emitError`.
+/// Parses `[replicate=R,]shard=S`. The axes may have any order, and a size is text such as `4` or
+/// `2x4`. Reports errors through `emitError`.
 FailureOr<MeshSpec> parseMeshSpec(StringRef text, function_ref<InFlightDiagnostic()> emitError);
 
 } // namespace fsdp

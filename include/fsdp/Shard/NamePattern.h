@@ -23,8 +23,8 @@ inline size_t componentEnd(StringRef name, size_t begin) {
   return std::min(name.find_first_of(kSeparators, begin), name.size());
 }
 
-/// A pattern such as `encoder.*.block_[0-9]`, with one glob per component, that matches the
-/// beginning of a name. `*` does not match separators.
+/// A pattern such as `encoder.*.block_[0-9]`, which consists of one glob per component and matches
+/// the beginning of a name. `*` does not match separators.
 class PrefixPattern {
 public:
   /// Parses `text`. Reports errors through `emitError`; `what` names the pattern in the message.
@@ -35,18 +35,18 @@ public:
   StringRef getText() const { return *text; }
 
 private:
-  std::shared_ptr<const std::string> text; ///< text to which the globs point
+  std::shared_ptr<const std::string> text; ///< text that owns the characters of the globs
   SmallVector<llvm::GlobPattern> components;
 };
 
-/// Returns which of `names` a list of patterns such as `h.0,*.bias` selects (--freeze). A pattern
-/// is a glob for a whole name or for its beginning up to a separator; `*` also matches separators.
-/// Reports a pattern that matches no name as an error of `option`.
+/// Returns the set of `names` that the patterns select, such as `h.0,*.bias` for --freeze. A
+/// pattern is a glob that matches a whole name, or the part of a name before a separator; `*` also
+/// matches separators. Emits an error about `option` if a pattern matches no name.
 FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patterns,
                                        StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns "; names look like 'a' and 'b'", for the error about a pattern that matches nothing.
+/// Returns text such as "; names look like 'a' and 'b'" for errors about patterns.
 std::string describeNames(ArrayRef<StringRef> names);
 
 } // namespace fsdp

@@ -20,8 +20,8 @@ namespace fsdp {
 #include "fsdp/Shard/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the passes of the stage, from the model contract to the sharded forward. The last pass
-/// is fsdp-verify-sharded.
+/// Appends the passes of Shard, which convert a model to a sharded forward. The last pass is
+/// fsdp-verify-sharded.
 void buildShardPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace fsdp

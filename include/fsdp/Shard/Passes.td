@@ -26,9 +26,9 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
     | parameters that `keep-f32` names, and the operands of products that read them | f32 |
     | queries, keys and values of attention, if `keep-f32` has the word `attention` | f32 |
 
-    A value is rounded once, at the end of its op. A mask below the range of the type becomes the
-    lowest number of the type and remains finite. An elementwise op with any other constant out of
-    range remains f32.
+    An op rounds its result once, at its end. A constant below the range of the type that is a mask
+    becomes the type's lowest finite number. An elementwise op with another constant out of range
+    remains f32.
 
     - Requires: the model contract (docs/explanation/pipeline.md §1). Values narrower than f32 are
       not changed, so a bf16 model is not changed. An f64 model is an error.
@@ -66,15 +66,15 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     - with the policy `manual`: the groups that a file lists;
     - the group that `fsdp.unit = "name"` on an argument names, with any policy;
     - a **table** whose lookups exchange rows (`gather-rows`), which would else be in the root;
-    - the **root** unit: all other parameters. By default, it remains gathered from the forward to
-      the backward;
+    - the **root** unit: all other parameters. By default, this unit remains gathered from the
+      forward to the backward;
     - frozen parameters, ignored parameters, and parameters of another element type get separate
       units (`@"h.3.frozen"`, `@root.ignored`, `@root.f32`).
 
     Within a unit, parameters with weight decay (rank 2 and more) come first. Every offset is a
-    multiple of 32 elements. `shard_size` is 1/S of the unit, rounded up to 64 elements (to 1024
-    in units above 64 Ki elements), so any number S of shards is possible. The strategy selects a
-    row of the table in `#fsdp.placement`.
+    multiple of 32 elements. `shard_size` is 1/S of the unit, rounded up to 64 elements (to 1024 in
+    units above 64 Ki elements), so any number S of shards is possible. `sharding-strategy` selects
+    a row of the table in `#fsdp.placement`.
 
     - Requires: one public function that satisfies the model contract; no mesh and no unit.
     - Ensures: every parameter, used or not, is in exactly one unit. The function is called `@loss`.
@@ -113,11 +113,11 @@ def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
       %w = fsdp.unshard %s @root site 0 : tensor<64xf32> -> tensor<4x8xf32>
     ```
 
-    The pass also adds a copy of the function as `@reference`. Its arguments are the whole flat
-    buffers, and it runs on one rank (`@solo`) over the micro-batches of all ranks.
+    The pass also adds a copy of the function as `@reference`. The arguments of `@reference` are the
+    whole flat buffers. `@reference` runs on one rank (`@solo`) over the micro-batches of all ranks.
 
     - Requires: `fsdp-form-units`.
-    - Ensures: the arguments are one shard per unit, in the order of the units, then the batch.
+    - Ensures: the arguments are one shard per unit, in the order of units, then the batch inputs.
       Each used unit has one gather, directly before its first use.
     - Keeps: the computation, and the order of the batch arguments.
   }];
@@ -153,7 +153,7 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
 def VerifyPrecisionPass : Pass<"fsdp-verify-precision", "::mlir::ModuleOp"> {
   let summary = "Check that no product of a narrowed model has f32 operands by mistake";
   let description = [{
-    If an f32 operand of a product or of attention is a rounded value that was extended to f32
+    If an f32 operand of a product or of attention was rounded to a narrow type and extended to f32
     again, the op takes the time of f32 but has the precision of the narrow type.
 
     - Requires: nothing. Modules without `fsdp.kept_wide` are not checked, because a model that

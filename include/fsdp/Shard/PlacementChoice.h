@@ -13,22 +13,21 @@
 
 namespace mlir::fsdp {
 
-/// One row of the table of sharding strategies. Parameters, accumulated gradients and optimizer
-/// state are sharded over the first N of the axes (shard, replicate) and replicated over the
-/// others.
+/// A sharding strategy. Parameters, accumulated gradients and optimizer state are each sharded over
+/// the first N of the axes (shard, replicate) and replicated over the other axes.
 struct Strategy {
   ShardingStrategy name;
-  int parameters, gradients, state; ///< N, from 0 to 2
-  bool reshard;                     ///< whether gathered parameters are dropped after the forward
-  bool needsGroups;                 ///< requires more than one replica
+  int parameters, gradients, state; ///< values of N, from 0 to 2
+  bool reshard;                     ///< whether gathered parameters are freed after the forward
+  bool needsGroups;                 ///< whether the strategy requires more than one replica
 
   PlacementAttr getPlacement(MLIRContext *context) const;
 };
 
-/// Returns the row of the table for a strategy.
+/// Returns the properties of a strategy.
 const Strategy &getStrategy(ShardingStrategy name);
 
-/// Options of fsdp-form-units as text.
+/// Texts of the options of fsdp-form-units that determine the placement.
 struct PlacementTexts {
   StringRef mesh, strategy, reshard, root, storage, ignore;
 };
@@ -37,8 +36,8 @@ struct PlacementTexts {
 struct PlacementChoice {
   MeshSpec mesh;
   const Strategy *strategy;
-  bool gathersAgain = true; ///< the backward gathers parameters again
-  int64_t within = 0;       ///< ranks per group in which the backward gathers; 0 for all
+  bool gathersAgain = true; ///< whether the backward gathers parameters again
+  int64_t within = 0;       ///< number of ranks among which the backward gathers; 0 for all
   ReshardRoot root = ReshardRoot::Backward;
   ParamStorage storage = ParamStorage::Master;
 
@@ -46,7 +45,7 @@ struct PlacementChoice {
   int64_t getReplicas() const { return llvm::product_of(mesh.replicate); }
 };
 
-/// Parses the options. Warns of options without effect on this mesh. Reports errors at `loc`.
+/// Parses the options. Warns of options that have no effect with this mesh. Emits errors at `loc`.
 FailureOr<PlacementChoice> readPlacement(const PlacementTexts &texts, Location loc);
 
 } // namespace mlir::fsdp

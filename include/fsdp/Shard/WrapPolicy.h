@@ -17,26 +17,25 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Unit that the IR gives (`fsdp.unit = "name"`); nothing if the policy decides.
+  /// Name of the unit from the attribute `fsdp.unit`; without a value, the policy chooses the unit.
   std::optional<StringRef> unit = std::nullopt;
 };
 
-/// Finds layers by the numbers in names. Returns for each parameter the prefix of its name that
-/// names its layer; empty for the root unit.
+/// Finds the layers of parameters by the numbers in their names. Returns, for each parameter, the
+/// prefix of its name that identifies the layer; an empty prefix for the root unit.
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
-/// Returns the layers of parameters by prefix patterns such as `h.*` or
-/// `encoder.*.block_[0-9],...`. Reports a pattern that matches nothing, and other errors, through
-/// `emitError`.
+/// Finds the layers of parameters by prefix patterns such as `h.*` or `encoder.*.block_[0-9],...`.
+/// The result is that of findLayers. Reports errors through `emitError`.
 FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                                               function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns the units of parameters by size: a unit has at least `minimum` elements
+/// Returns the unit name of each parameter, for units of at least `minimum` elements
 /// (GroupBySize.cpp).
 SmallVector<StringRef> groupBySize(ArrayRef<NamedParam> params, int64_t minimum);
 
-/// Returns the units of parameters that a JSON file lists (ManualWrap.cpp). The context of `loc`
-/// owns the names.
+/// Returns the name of the unit of each parameter, as listed in the JSON file `path`
+/// (ManualWrap.cpp). The context of `loc` owns the names.
 FailureOr<SmallVector<StringRef>> wrapManually(ArrayRef<NamedParam> params, StringRef path,
                                                Location loc);
 
@@ -45,18 +44,17 @@ struct WrapOptions {
   StringRef policy;       ///< transformer, size, manual or none
   StringRef layerPattern; ///< for policy transformer
   StringRef wrapFile;     ///< for policy manual
-  int64_t minNumParams; ///< least elements of a unit, for policies size and transformer; 0: default
+  int64_t minNumParams;   ///< least elements of a unit (size, transformer); 0 for the default
 };
 
-/// Default of min-num-params for policy size, equal to the default of FSDP's
-/// `size_based_auto_wrap_policy`.
+/// Default of minNumParams for policy size, as in PyTorch's `size_based_auto_wrap_policy`.
 constexpr int64_t kDefaultMinNumParams = 100'000'000;
 
-/// Reports options that contradict one another, and unknown policies.
+/// Emits errors for options that contradict one another and for unknown policies.
 LogicalResult checkWrapOptions(const WrapOptions &options, Location loc);
 
-/// Returns for each parameter the name of its unit; empty for the root (ChooseUnits.cpp). The
-/// context of `loc` owns the names. If `gathers` is set, warns if the whole model is one unit.
+/// Returns the unit name of each parameter; an empty name for the root unit. The context of `loc`
+/// owns the names. If `gathers` is set, warns if the whole model is one unit.
 FailureOr<SmallVector<StringRef>>
 chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options, bool gathers, Location loc);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All tools have these exit codes: 0 for success, 1 for a failure of the work, 2 for bad usage or
-// input. A path that cannot be opened for writing is bad usage; a full disk is a failure.
+// All tools have these exit codes: 0 for success, 1 for a failure during the work, such as a full
+// disk, 2 for bad usage or bad input. A path that cannot be opened for writing is bad usage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace mlir::fsdp {
 
-/// Installs error handlers. If output cannot be written, the process prints "NAME: error: ..." and
-/// exits with code 1. `name` must live as long as the process.
+/// Installs error handlers. If the process cannot write its output, the handlers print "NAME:
+/// error: ..." and exit with code 1. `name` must remain valid until the process ends.
 void startTool(const char *name);
 
 /// If the arguments ask for help or the version, prints `text` or the version and returns true.
@@ -30,8 +30,8 @@ bool printedHelp(int argc, char **argv, const char *name, llvm::StringRef text);
 /// Sets the text that llvm::cl prints for --version, such as "NAME 0.1.0 (LLVM/MLIR 22.1.8)".
 void setVersion(const char *name);
 
-/// Returns the reason why `path` cannot be opened for writing or would overwrite `input`, or
-/// nothing. Leaves no file. Call this function before the work starts. "-" is stdout.
+/// Returns the reason why `path` cannot be opened for writing or why writing would overwrite
+/// `input`, or nothing. Leaves no new file. Call it before the work starts. "-" is stdout.
 std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef input = "");
 
 /// Creates or truncates `path` for writing; "-" is stdout. Waits at most 10 seconds for a process

@@ -20,7 +20,7 @@ namespace fsdp {
 #include "fsdp/Update/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the passes of the stage, from gradients to updated state. The last pass is
+/// Appends the passes of Update, which add the optimizer's update of the state. The last pass is
 /// fsdp-verify-updated.
 void buildUpdatePipeline(OpPassManager &pm, const StepOptions &options);
 

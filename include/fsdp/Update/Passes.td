@@ -22,17 +22,17 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
     | `step`, `eval` | `reduce_scatter`; `all_reduce` of the loss | loop | `all_reduce` |
     | `reference` | loop | loop | loop |
 
-    With `fsdp.no_sync`, micro-batches are the first level. The placement of a unit's state
-    (`#fsdp.placement`) decides whether a reduction gives a piece (`reduce_scatter`,
+    With `fsdp.no_sync`, the first level is that of micro-batches. The placement of a unit's state
+    (`#fsdp.placement`) decides whether the result of a reduction is a piece (`reduce_scatter`,
     `flat_reduce_scatter`) or the whole gradient (`all_reduce`). Gradients of looked-up rows
-    (`fsdp.rows`) are averaged over `shard` separately and added after the level `shard`. All
-    programs add in the same order, so they round in the same way. Levels of size 1 are omitted.
-    Sums of types narrower than f32 are computed in f32 and rounded at the end of a level.
+    (`fsdp.rows`) are averaged over `shard` separately and added to the other gradients after this
+    level. All programs add in the same order, so they round in the same way. Levels of size 1 are
+    omitted. Sums of types narrower than f32 are computed in f32 and rounded at the end of a level.
 
     - Requires: `fsdp-verify-differentiated`.
-    - Ensures: loss and gradients are means over the global batch. With K > 1 micro-batches in a
-      program, its batch arguments have a leading dimension K. Micro-batch a of rank r has number
-      `r * A + a` in the reference.
+    - Ensures: loss and gradients are means over the global batch. The batch arguments of a program
+      with K > 1 micro-batches have a leading dimension K. In the reference, micro-batch a of rank r
+      is micro-batch number `r·A + a`.
     - Keeps: the computation of a micro-batch, and all results except gradients of rows.
   }];
   let statistics = [
@@ -55,8 +55,8 @@ def ExchangeRowsPass : Pass<"fsdp-exchange-rows", "::mlir::ModuleOp"> {
     | `fsdp.unshard_rows` | an all-gather of the ids, a kernel, a reduce-scatter of the rows | `fsdp.gather_rows` |
     | `fsdp.reduce_rows` | all-gathers of ids and rows, `fsdp.scatter_add_rows` into the rank's rows | `fsdp.scatter_add_rows` |
 
-    The kernel reads the rows that this rank owns and yields zeros for all other rows. The
-    reference has the whole table.
+    The kernel reads the rows that this rank owns and yields zeros for all other rows. The reference
+    reads the whole table.
 
     - Requires: `fsdp-accumulate-gradients`.
     - Ensures: no `fsdp.unshard_rows` and no `fsdp.reduce_rows` is left.
@@ -77,20 +77,21 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     result `loss` by the step block.
 
     The norm is the root of the sum of squares. Squares are added over each shard in blocks of a
-    fixed size, then over the shards in rank order, then over the units in order. Sharded and whole
-    gradients therefore give the same bits. The slot `finite` is 1 if loss and norm are finite. The
-    step count and the token count advance only if `finite` is 1.
+    fixed size, then over the shards in rank order, then over the units in order. The norm of
+    sharded gradients is therefore equal, bit for bit, to the norm of whole gradients. The slot
+    `finite` is 1 if loss and norm are finite. The step count and the token count advance only if
+    `finite` is 1.
 
-    If the backward starts from a loss scale, the scale is slot 2. Gradients are measured, clipped
-    and applied without the scale: the norm and the clip factor in slot 4 are divided by the scale.
-    A dynamic scale halves after a step that was not finite, and doubles after
-    `loss-scale-growth-interval` finite steps in a row.
+    A loss scale is in slot 2, and the gradients are multiplied by it. The norm and the clip factor
+    in slot 4 are divided by the scale, so that it has no effect on the update. A dynamic scale
+    halves after a step that is not finite, and doubles after `loss-scale-growth-interval` finite
+    steps in a row.
 
     - Requires: `fsdp-accumulate-gradients`.
-    - Ensures: the results are `(block, gradients...)`. Slots 2 and 3 of the block have the loss
-      scale and the growth count of the next step. The other slots from 1 to 9 describe this step.
-      No argument `{fsdp.loss_scale}` is left.
-    - Keeps: the gradients. `fsdp-apply-optimizer` applies the clip factor.
+    - Ensures: the results are `(block, gradients...)`. Slots 2 and 3 of the block contain the loss
+      scale and the growth count for the next step. Slot 1 and slots 4 to 9 describe the current
+      step. No argument `{fsdp.loss_scale}` is left.
+    - Keeps: the gradients. `fsdp-apply-optimizer` multiplies them by the clip factor.
   }];
   let options = [
     StepOption<"clipGradNorm", "clip-grad-norm", "double">,
@@ -112,8 +113,8 @@ def BindKeysPass : Pass<"fsdp-bind-keys", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: `fsdp-add-step-block`.
     - Ensures: no argument carries `fsdp.key`. The seed and the number of the step are elements 4
-      and 5 of the rank block. The number of the first sample is computed from the rank's place in
-      the global batch.
+      and 5 of the rank block. The number of the first sample is computed from the position of the
+      rank's micro-batch in the global batch.
     - Keeps: everything else.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -123,7 +124,7 @@ def BindKeysPass : Pass<"fsdp-bind-keys", "::mlir::ModuleOp"> {
 def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
   let summary = "Update parameters and optimizer state from the gradients";
   let description = [{
-    Adds one elementwise op per unit on the flat shard. With g the clipped gradient:
+    Adds one elementwise op per unit. g is the clipped gradient, t the step count, and p the shard:
 
     ```
     adamw   p -= lr·wd·p                        parameters with decay only
@@ -135,15 +136,14 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     ```
 
     Powers of β are computed from the step count, in f64. State and arithmetic are f32, or f64 in
-    units of f64. Masters are never bf16. Other state in bf16 is computed in f32 and rounded at
-    random to one of the two nearest bf16 numbers, so that the expected value is exact. The random
-    bits depend on the seed of the run, the number of the step, the unit and the global index. The
-    global index in the flat buffer decides which elements have decay, so that one kernel serves all
-    ranks. A step that is not finite changes nothing.
+    units of f64. Masters are never bf16. Other state may be bf16: it is computed in f32 and rounded
+    at random to one of the two nearest bf16 numbers, so that the expected value is exact. The
+    random bits depend on the seed of the run, the number of the step, the unit and the global
+    index. The global index in the flat buffer decides which elements have decay, so that one kernel
+    serves all ranks. A step that is not finite changes no state.
 
-    `#fsdp.placement` determines the pieces of the state. If the pieces of the state are smaller
-    than those of the parameters, a rank updates its own piece (`fsdp.own_piece`) and gathers the
-    other pieces.
+    `#fsdp.placement` determines the pieces of the state. If these are smaller than the pieces of
+    the parameters, a rank updates its own piece (`fsdp.own_piece`), and gathers the others.
 
     - Requires: `fsdp-add-step-block`.
     - Ensures: state arguments follow the parameters of each trainable unit. Every result updates
@@ -180,8 +180,8 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 
     - Requires: no fast-math flags; all generics of a step have their final bodies.
     - Ensures: the bodies contain no f32 or f64 sum that is the only reader of a product.
-    - Keeps: bodies of contractions, casts, and the order of sums. A fused result omits the
-      rounding of the product, in the same way in all programs.
+    - Keeps: bodies of contractions, casts, and the order of sums. Fusion omits the rounding of the
+      product, in all programs alike.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">
@@ -206,7 +206,7 @@ def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
     parameters are updated without masters.
 
     - Requires: `fsdp-apply-optimizer`.
-    - Ensures: the rules of the table.
+    - Ensures: no value has a narrower type than the table allows.
     - Keeps: the IR.
   }];
   let options = [
@@ -224,11 +224,10 @@ def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures:
-      - the programs `step`, `eval` and `reference` take the same kinds of arguments: for each
-        unit the parameter and, if trained, its state; then the step block, the rank block and the
-        batch;
+      - the arguments of `step`, `eval` and `reference` are, for each unit, the parameters and, if
+        trained, the state; then the step block, the rank block and the batch;
       - every result updates one argument of its type;
-      - step and reference update all state, and eval updates only the step block.
+      - `step` and `reference` update all state, and `eval` updates only the step block.
     - Keeps: the IR.
   }];
   let statistics = [

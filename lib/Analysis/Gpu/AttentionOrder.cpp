@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Schedules each candidate, and chooses the one with the earliest end. Candidates come in the order
-// of preference: sections before pairs, fewer parts before more. A later candidate replaces an
-// earlier one only if it is faster by more than `leastGain`. Parts cost memory, so more parts are
-// considered only while the best efficiency is below `goodEfficiency`.
+// Simulates a launch with each candidate order, and chooses the order with which the launch ends
+// earliest. `sections` and `single` precede `pairs`, and fewer parts of the query heads precede
+// more. A candidate replaces an earlier one only if it is faster by more than `leastGain`. Parts
+// need memory, so more parts are tried only while the best efficiency is below `goodEfficiency`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fraction of the duration of a launch by which a less preferred order must be faster.
+/// Fraction by which a later candidate must be faster than the best earlier one.
 static constexpr double leastGain = 0.01;
 static constexpr double goodEfficiency = 0.9;
-/// Largest number of additions that are modelled one by one.
+/// Largest number of additions for which the waits of additions are simulated.
 static constexpr int64_t mostAdditions = INT64_C(1) << 22;
 
 //===----------------------------------------------------------------------===//
@@ -105,7 +105,7 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Schedules the blocks of one order.
+/// Simulates a launch of the backward with one order.
 class KeyScheduler {
 public:
   KeyScheduler(const KeyOrder &order, const KeyWork &work, int64_t slots);
@@ -117,12 +117,12 @@ private:
   const KeyOrder &order;
   const KeyWork &work;
   BlockScheduler scheduler;
-  /// Whether additions are modelled.
+  /// Whether additions to the gradients of queries are simulated.
   bool adds;
-  /// By block of keys and block of queries: number of later blocks of keys that visit this block of
-  /// queries.
+  /// For each block of keys and each block of queries, the number of later blocks of keys that
+  /// visit this block of queries.
   std::vector<int64_t> later;
-  std::vector<int64_t> visitors; ///< by block of queries: number of blocks of keys that visit it
+  std::vector<int64_t> visitors; ///< per block of queries, number of blocks of keys that visit it
   std::vector<BlockStep> steps;  ///< steps of the current block of threads
 };
 } // namespace
@@ -156,7 +156,7 @@ void KeyScheduler::addTurn(const KeyOrder::Place<int64_t> &place, bool isSecond)
                      (free * work.freeCycles + (visited - free) * work.maskedCycles)});
     return;
   }
-  // Each visit takes the mean time of masked and free blocks.
+  // The model gives each visit the mean time of all visits of this block of keys.
   double cycles = count ? work.maskedCycles + (work.freeCycles - work.maskedCycles) *
                                                   static_cast<double>(visits.free) / visited
                         : 0;

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. A block of threads begins in the first slot that becomes free.
-// 2. The steps of a block run one after another. A step that adds to a sum hands its values over
-//    when the block's previous addition has ended, because a block has one buffer for such values.
-// 3. An addition begins when its values are handed over and the previous addition to the same sum
-//    has ended.
+// 1. A block of threads begins as soon as a slot is free.
+// 2. The steps of a block run one after another. A block has one buffer for values to add, so a
+//    step copies its values there only after the block's previous addition has ended.
+// 3. An addition begins when its values are in the buffer and the previous addition to the sum
+//    ended.
 //
-// Blocks are scheduled in ascending order, so the previous additions to a sum must be those of
-// blocks that are already scheduled. O(steps + blocks log slots).
+// Blocks are simulated in ascending order, so the previous additions to a sum must be made by
+// blocks that are already simulated. O(steps + blocks log slots).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ BlockScheduler::BlockScheduler(int64_t slots, double addCycles)
 }
 
 bool BlockScheduler::add(llvm::ArrayRef<BlockStep> steps) {
-  // `now` and `added` include waits for other blocks; `alone` and `addedAlone` do not.
+  // `now` and `added` are times that include waits for other blocks. `alone` and `addedAlone` are
+  // the times since `begin` without such waits.
   double begin = free.top(), now = begin, added = begin;
   double alone = 0, addedAlone = 0;
   free.pop();

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Decides whether a phase may update arguments in place. This header is private to Codegen.
+// Records reads and stores of a phase, to decide whether the phase may update arguments in place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ namespace mlir::fsdp {
 
 class AccessLog {
 public:
-  /// Position of the code being emitted. Stages run one after another within a row. A body is the
-  /// code of one loop body or of one pass over a row.
+  /// Numbers of the current stage and body of emitted code. Stages run one after another within a
+  /// row. A body is the code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
   /// Forgets the accesses of the last phase, but remembers the arguments that the phase overwrote.
@@ -27,17 +27,17 @@ public:
   /// Records that the destinations of `written` are overwritten.
   void finish(ArrayRef<Step> written);
 
-  /// Records all reads of arguments from now on.
+  /// Makes `state` record all later reads of arguments.
   void watch(EvaluationState &state);
-  /// Records reads of arguments within one row, and refuses reads of the segment's values in
-  /// other rows.
+  /// Makes `state` record all later reads of arguments within one row. Refuses reads of the
+  /// segment's values in other rows.
   void watchRow(EvaluationState &state, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices);
   /// Records the stores of `step` at `indices`.
   void store(const Step &step, ArrayRef<AffineExpr> indices);
 
-  /// Returns true if every read of an argument that the phase writes sees the old value. A read
-  /// sees the old value if it is in an earlier stage of the same row, or if its body stores to the
-  /// same element after the read.
+  /// Returns true if every read of an argument that the phase writes returns the old value. This is
+  /// true if the read is in an earlier stage of the same row, or in the body that later stores to
+  /// the same element.
   bool isSafeInPlace() const;
 
 private:

@@ -5,27 +5,25 @@
 //===----------------------------------------------------------------------===//
 //
 // Splits a reduction that selects a value and its position together into two reductions with one
-// result each. The two reductions may combine lanes in any order, as other reductions do
-// (KernelSteps.h):
+// result each. Like other reductions (KernelSteps.h), both may combine lanes in any order:
 //
 //   v, i = reduce x, k { c = x > v        t = reduce x { max(x, t) }
 //     select c, x, v                  =>  m = reduce x, k { min(x == t ? k : none, m) }
 //     select c, k, i }                    b = t > v0;  v = b ? t : v0;  i = b ? m : i0
 //
-//  1. Read the body: which value the condition keeps, and which of several equal values.
+//  1. Determine from the body which value the condition chooses, and which of several equal values:
 //       condition                          chosen
 //       x > v                              the first of equal values; NaN never
 //       x >= v                             the last of equal values; NaN never
 //       v > x | v != v, and for the position  | (v == x & i < k)
 //                                          (emitted by JAX) the first; NaN if there is one
 //
-//     The same conditions with < and with integers are read, too. If the value is max(x, v) instead
-//     of a select, the value is NaN if any element is NaN, and the position is then the initial
-//     one.
+//     The same conditions with < and with integers are supported, too. If the value is max(x, v)
+//     instead of a select, a NaN element makes the value NaN, and the initial position remains.
 //  2. Emit the two reductions, and the selection between their results and the initial values.
 //
 // The row is read twice, the second time from cache. The rewrite takes time linear in the number of
-// ops. Only positions that are the index of the single reduced loop are covered.
+// ops. The position must be the index of the only reduced loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,19 +39,19 @@ namespace {
 /// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  Value candidate;       // x, independent of the results so far
-  bool greatest = true;  // the greatest value is chosen, otherwise the least
-  bool last = false;     // among equal elements the last is chosen, otherwise the first
-  bool nanWins = false;  // NaN is chosen over all other values, otherwise never
-  bool keepsNan = false; // for max(x, v): a NaN makes the value NaN, but not the position
+  Value candidate;       // x, which does not depend on the results so far
+  bool greatest = true;  // true if the greatest value is chosen, false if the least
+  bool last = false;     // true if the last of equal elements is chosen, false if the first
+  bool nanWins = false;  // true if NaN is chosen over all other values, false if never
+  bool keepsNan = false; // true for max(x, v): NaN changes the value, but not the position
   bool isUnsigned = false;
 
   Type getType() const { return candidate.getType(); }
   bool isFloat() const { return isa<FloatType>(getType()); }
 };
 
-/// A comparison lhs > rhs if `greater`, otherwise lhs < rhs. Unless `strict`, equality satisfies
-/// it.
+/// A comparison: lhs > rhs if `greater` is true, otherwise lhs < rhs; >= or <= if `strict` is
+/// false.
 struct Comparison {
   Value lhs, rhs;
   bool greater, strict, isUnsigned;
@@ -117,7 +115,7 @@ static bool isPosition(linalg::GenericOp op, Value value) {
          op.getIteratorTypesArray()[index.getDim()] == utils::IteratorType::reduction;
 }
 
-/// Returns b if `value` is a | b and `first` is a, or the reverse; otherwise null.
+/// Returns the other operand if `value` is an arith.ori of `first`, otherwise null.
 static Value otherOf(Value value, Value first) {
   auto either = value.getDefiningOp<arith::OrIOp>();
   if (!either)
@@ -127,8 +125,8 @@ static Value otherOf(Value value, Value first) {
   return either.getRhs() == first ? either.getLhs() : Value();
 }
 
-/// Matches the condition v > x | v != v of the value. The condition of the position must be the
-/// same condition or'ed with (v == x & i < k).
+/// Returns true if the condition of the value is c = (v > x | v != v), and the condition of the
+/// position is c | (v == x & i < k).
 static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other,
                          Value keptIndex, Value otherIndex, bool &greatest) {
   auto either = valueCondition.getDefiningOp<arith::OrIOp>();
@@ -229,8 +227,8 @@ private:
 };
 } // namespace
 
-/// Emits a reduction over the loops of the pair. The additional inputs `more` have the shape of the
-/// results.
+/// Emits a reduction over the loops of the pair. The additional inputs `more` have the results'
+/// shape.
 Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned result, Body body) {
   auto type = cast<RankedTensorType>(op.getResult(result).getType());
   Value constant = arith::ConstantOp::create(b, loc, init);
@@ -311,7 +309,7 @@ Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   return compare(nested, pair.last ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT, x, y);
 }
 
-/// Returns a value that compares no better than any element.
+/// Returns the least value, or the greatest value if the reduction chooses the least.
 TypedAttr ArgReductionWriter::worst() {
   Type type = pair.getType();
   if (auto real = dyn_cast<FloatType>(type))
@@ -369,8 +367,8 @@ void ArgReductionWriter::write() {
   Value index =
       choose({total, init, where, indexInit}, 1 - v, [&](OpBuilder &nested, ValueRange a) -> Value {
         Value better = decide(nested, a[0], a[1]);
-        // If the value does not beat the initial one and no element was found, the initial position
-        // stays.
+        // The initial position stays if the value is not chosen over the initial value, or no
+        // element was found.
         if (pair.last) {
           Value nowhere = arith::ConstantOp::create(nested, loc, none);
           Value found = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ne, a[2], nowhere);

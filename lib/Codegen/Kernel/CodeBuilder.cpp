@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Memory holds an i1 as a byte, an index as a 64-bit integer, and a 16-bit float as a 16-bit
-// integer.
+// In memory, an i1 is a byte, an index is a 64-bit integer, and a 16-bit float is a 16-bit integer.
 //
 //===----------------------------------------------------------------------===//
 

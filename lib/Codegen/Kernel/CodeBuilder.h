@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds code on pointers: 64-bit arithmetic, scf loops, vector loads and stores with and without
-// masks. This header is private to Codegen.
+// Builds code on pointers: 64-bit arithmetic, scf loops, and loads and stores of vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +57,7 @@ public:
   using Carried = SmallVector<Value>;
   /// Emits for (i = from; i < to; i += step) body(i).
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
-  /// Emits this loop with loop-carried values whose initial values are `first`. Returns the final
-  /// values.
+  /// Emits the same loop with loop-carried values that start as `first`. Returns the final values.
   Carried loop(Value from, Value to, int64_t step, ValueRange first,
                function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
@@ -71,7 +69,7 @@ public:
   Pointer shift(const Pointer &place, Value by) {
     return {place.base, place.type, add(place.index, by)};
   }
-  /// Loads with the alignment of an element. Lanes outside the mask are not read and become zero.
+  /// Loads with the alignment of an element. Lanes with a clear mask bit are not read and become 0.
   Value load(Type type, const Pointer &place, Value mask = nullptr);
   void store(Value value, const Pointer &place, Value mask = nullptr);
   /// Prefetches the cache line of `place`. `place` may be outside the buffer.
@@ -88,10 +86,10 @@ public:
   Value iota(int64_t lanes, Type element);
   Value zero(Type type);
   Value shuffle(Value a, Value b, ArrayRef<int64_t> mask);
-  /// Converts to the same shape with another floating-point element type. Converts between
+  /// Converts a scalar or vector to the floating-point element type `element`. Converts between
   /// bf16 and f16 through f32.
   Value convertFloat(Value value, Type element);
-  /// Clones the body of `op` on `inputs` (one per operand) and returns the values it yields. If
+  /// Clones the body of `op` on `inputs` (one per operand) and returns the yielded values. If
   /// `lanes` > 0, all values are vectors with `lanes` elements, otherwise scalars. `index` returns
   /// the value of linalg.index for a dimension.
   SmallVector<Value> inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Index arithmetic and memory accesses of the Evaluator. Memory is addressed by one linear
-// expression over the loops and the lane. After simplification the addresses of the lanes are
+// Emits index arithmetic and memory accesses of the Evaluator. An address is a linear expression
+// over the loops and the lane. After simplification, the addresses of the lanes are
 //
 //   equal                      768 row              -> memref.load, a scalar
 //   consecutive                768 row + lane       -> vector.load
 //   2, 4 or 8 apart            4 row + 4 lane + 1   -> vector.loads and shuffles
 //   none of these              768 lane + row       -> vector.gather
 //
-// An index that depends on data becomes a vector of index. If the index is equal in all lanes, it
-// becomes a new variable of the linear expression instead.
+// An index that depends on data becomes a vector of type index, or, if it is equal in all lanes, a
+// new variable of the linear expression.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,7 +94,7 @@ Value Evaluator::toValue(const Subscript &index) {
                     : materialiseLanes(expr);
 }
 
-/// Converts an index that depends on data. The index becomes a new variable if all lanes agree.
+/// Converts an index that depends on data: to a new variable if the index is equal in all lanes.
 Subscript Evaluator::toSubscript(Value index) {
   if (isa<VectorType>(index.getType()))
     return {constant(0), index};
@@ -137,7 +137,7 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Requests a split of the innermost loop at a border that its position crosses.
+    // Requests a split of the innermost loop at each border that the index crosses.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
@@ -183,9 +183,9 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-// Memory holds rows of 4: a b c d a b c d .. Each round takes the even and the odd lanes of
-// neighbouring vectors, which moves the lowest bit of an element's number to the top. After two
-// rounds vector i holds column i. Interleaving is the inverse.
+// deinterleave() turns rows of 4 elements, a b c d a b c d .., into columns. Each round separates
+// even and odd lanes of neighbouring vectors, which moves the lowest bit of an element's number to
+// the top. After two rounds, vector i holds column i. interleave() is the inverse.
 
 static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   int64_t lanes = cast<VectorType>(vectors[0].getType()).getDimSize(0), count = vectors.size();
@@ -222,8 +222,8 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   }
 }
 
-/// Loads lanes that are 2, 4 or 8 elements apart by whole vectors and shuffles. Loads of the other
-/// columns reuse the shuffled vectors. Returns null if the lanes have another stride.
+/// Loads lanes that are 2, 4 or 8 elements apart by whole vectors and shuffles. Later loads of the
+/// other columns reuse the shuffled vectors. Returns null if the lanes have another stride.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);

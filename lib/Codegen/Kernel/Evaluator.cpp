@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel is a graph of tensors. The evaluator walks it backwards from one element:
+// A kernel is a graph of tensors. The evaluator follows operands backwards from one element:
 //
 //   evaluate(%y, [row, 64 k + lane])        %y = generic(%x, %m) {sub}
 //     evaluate(%x, [row, 64 k + lane])        -> vector.load %x[768 row + 64 k]
@@ -12,10 +12,10 @@
 //     arith.subf : vector<64xf32>             -> %m is broadcast
 //
 // Views (reshapes, slices, concatenations, padding) only change the indices. Tensors in memory are
-// loaded (ElementAddress.cpp). Positions that depend on data become new variables. If a vector
-// covers elements of two inputs of a view, both inputs are evaluated at indices clamped into the
-// input, and a select combines the results. If possible, the innermost loop is split where the
-// input changes (see EvaluationState::splits).
+// loaded (ElementAddress.cpp). Indices that depend on data become new variables. If a vector has
+// elements of two inputs of a view, both inputs are evaluated at clamped indices, and a select
+// combines the results. If possible, the innermost loop is split at the positions where the input
+// changes (see EvaluationState::splits).
 //
 //===----------------------------------------------------------------------===//
 
@@ -297,7 +297,7 @@ Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before,
   return broadcast(after);
 }
 
-/// Returns a value of type index as an affine function of the loops, if it is one.
+/// Returns a value of type index as an affine function of the loops, or nothing if it is not one.
 std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> loops) {
   if (auto index = value.getDefiningOp<linalg::IndexOp>())
     return loops[index.getDim()];
@@ -343,7 +343,7 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
   return result;
 }
 
-/// Evaluates an argument of the body: the operand's element at the position `loops`.
+/// Evaluates an argument of the body: the element of the operand at the loop position `loops`.
 Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
                                  ArrayRef<Subscript> loops) {
   if (Value value = state.carried.lookup(argument))
@@ -467,8 +467,7 @@ Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices
 Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {
   int64_t dim = op.getDim(), offset = 0;
   Value result;
-  // Goes from the last input to the first: selects between an input and the value of the later
-  // ones.
+  // Visits inputs from last to first. Selects between an input and the value of later inputs.
   SmallVector<std::pair<Value, int64_t>> parts;
   for (Value part : op.getInputs()) {
     parts.push_back({part, offset});

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// This header is private to Codegen.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_LIB_CODEGEN_KERNEL_EVALUATOR_H
 #define FSDP_LIB_CODEGEN_KERNEL_EVALUATOR_H
@@ -20,8 +16,8 @@
 
 namespace mlir::fsdp {
 
-/// One index of an element: `expr` over the loops, or `lanes`, a vector of index, if the index
-/// depends on data and differs between lanes.
+/// One index of an element: the expression `expr` over the loops, or the vector `lanes` if the
+/// index depends on data and differs between lanes.
 struct Subscript {
   AffineExpr expr;
   Value lanes;
@@ -45,22 +41,23 @@ struct EvaluationState {
   DenseMap<Value, Value> carried;
   /// Called when a tensor is read from memory or registers.
   std::function<void(Value tensor, ArrayRef<AffineExpr> indices, bool precise)> onRead;
-  /// Number of loads whose lanes are not contiguous, and of selects between inputs of a view.
+  /// Number of loads whose lanes are not contiguous, plus number of selects between inputs of
+  /// views.
   int64_t gathers = 0;
   /// Positions of the innermost loop at which the condition of a select between inputs changes.
   SmallVector<int64_t> splits;
-  /// Reason why the evaluation is not possible; empty if it is.
+  /// Reason why the evaluation is not possible; empty if it is possible.
   std::string refusal;
 };
 
 /// Emits code for elements of tensors: a scalar (one lane), or `lanes` consecutive positions of the
 /// innermost loop. Producers are evaluated in place, once per distinct element. A copy of the
-/// evaluator, made for an inner scope, may use the values that the original has computed.
+/// evaluator, for code in an inner scope, may use values that the original has computed.
 class Evaluator {
 public:
   Evaluator(OpBuilder &builder, Location loc, EvaluationState &state, int64_t lanes);
 
-  /// Returns the position along the lanes, 0 to lanes - 1.
+  /// Returns the number of the lane, 0 to lanes - 1.
   AffineExpr lane() const { return getAffineDimExpr(0, builder.getContext()); }
   /// Adds a loop variable with the inclusive range lo to hi.
   AffineExpr addDim(Value value, int64_t lo, int64_t hi);
@@ -74,7 +71,7 @@ public:
   /// Sets the position in the innermost loop. Conditions on this position are recorded as splits.
   void setColumn(AffineExpr position) { column = position; }
 
-  /// Returns the element of `tensor` at `indices`, as a scalar if all lanes agree.
+  /// Returns the element of `tensor` at `indices`, as a scalar if it is equal in all lanes.
   Value evaluate(Value tensor, ArrayRef<AffineExpr> indices);
   /// Returns the value of a scalar at the kernel's top level.
   Value evaluateScalar(Value value);
@@ -137,7 +134,7 @@ private:
   SmallVector<LoopDim> dims;
   AffineExpr column;
   std::map<Key, Value> known;
-  /// Columns of interleaved data, by memory, position of the first element, and stride.
+  /// Columns of interleaved data. The key is memory, position of the first element, and stride.
   std::map<Key, SmallVector<Value>> strided;
 };
 

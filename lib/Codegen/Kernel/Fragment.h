@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fragment is a small matrix held in registers as SSA values. The layout of a fragment gives the
-// element in lane l of register i. Only the layout differs between targets:
+// A fragment is a small matrix held in registers as SSA values. The layout of a fragment defines
+// which element is in lane l of register i. Targets differ only in the layout:
 //
 //   rows of vectors (CPU)   register 0: (0, 0) (0, 1) .. (0, L-1)
 //                           register 1: (0, L) ..                     then row 1
@@ -13,7 +13,7 @@
 //                           (l/4, 2 (l%4) + {0, 1}), (l/4 + 8, 2 (l%4) + {0, 1});
 //                           tiles along a row, then the next 16 rows
 //
-// Elementwise and row-wise code depends only on the layout. This header is private to Codegen.
+// Code for elementwise ops and for ops on rows depends only on the layout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ public:
   }
   /// Returns the number of rows in which one lane holds elements.
   int64_t rowsOfLane() const { return isMma ? rows / 8 : rows; }
-  /// Returns the row of register `reg`, counted among the rows of its lane.
+  /// Returns the number of the row of register `reg` among the rows of one lane.
   int64_t rowOf(int64_t reg) const {
     return isMma ? reg / 4 / (cols / 8) * 2 + reg % 4 / 2 : place(reg).first;
   }

@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the index of the result that the kernel writes to argument `argument`, given by
-/// `fsdp.out` or `fsdp.inout`.
+/// Returns the index of the result that the kernel writes to argument `argument`: the value of the
+/// attribute `fsdp.out` or `fsdp.inout`.
 static std::optional<int64_t> getResultOf(func::FuncOp kernel, unsigned argument) {
   for (StringRef name : {outAttr, inoutAttr})
     if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument, name))

@@ -81,8 +81,8 @@ bool fsdp::dependsOnOutput(linalg::GenericOp op, Value value) {
 }
 
 /// Returns true if `value` combines the result so far (`state`) with values that do not depend on
-/// results. The combination consists of ops with the same combiner, and of selects (a masked sum).
-/// `combiner` is the op found so far, initially null.
+/// results. The combination consists of ops with the same combining op, and of selects (for a
+/// masked sum). `combiner` is the combining op found so far, initially null.
 static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state,
                           Operation *&combiner) {
   if (value == state)
@@ -144,7 +144,7 @@ SmallVector<int64_t> fsdp::getReducedShape(const Step &step) {
   return shape;
 }
 
-/// Collects the values that computing `value` reads without passing through other steps.
+/// Collects the values from which `value` is computed. Does not collect operands of other steps.
 static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps,
                          llvm::SetVector<Value> &reads) {
   Operation *op = value.getDefiningOp();
@@ -207,7 +207,7 @@ static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
         steps.emplace_back(result);
     }
   }
-  // The order is total, because no two steps have the same op and result.
+  // The sort is deterministic, because no two steps have the same op and result.
   llvm::sort(steps, [](const Step &a, const Step &b) {
     Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
     if (!first || !second)

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// This header is private to Codegen.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_LIB_CODEGEN_KERNEL_KERNELSTEPS_H
 #define FSDP_LIB_CODEGEN_KERNEL_KERNELSTEPS_H
@@ -18,14 +14,14 @@ namespace mlir::fsdp {
 
 enum class StepKind { Map, RowReduction, ColumnReduction, Scatter };
 
-/// A value that is computed once and kept, in memory or, within a row, in a register. All other
-/// values are evaluated at each use.
+/// A value that is computed once and kept, in memory or, while a row is processed, in a register.
+/// All other values are evaluated at each use.
 struct Step {
   explicit Step(Value value) : value(value) {}
 
   Value value;
   StepKind kind = StepKind::Map;
-  /// For a reduction: the op, the index of its result, and an op of its body that defines how
+  /// For a reduction: the op, the number of the op's result, and an op of the body that defines how
   /// partial results are combined.
   linalg::GenericOp op;
   unsigned result = 0;
@@ -49,12 +45,12 @@ SmallVector<int64_t> getReducedShape(const Step &step);
 /// Returns true if computing `step` reads `value`, directly or through values that are not steps.
 bool readsValue(const Step &step, Value value, ArrayRef<Step> steps);
 
-/// Combines two partial results. Fma and subtraction combine by addition.
+/// Combines two partial results, by addition if `combiner` is an fma or a subtraction.
 Value combine(OpBuilder &b, Location loc, Operation *combiner, Value a, Value c);
 /// Returns true if `value`, in the body of `op`, depends on an output argument of the body.
 bool dependsOnOutput(linalg::GenericOp op, Value value);
 
-/// Returns the neutral element of the combination, or null if there is none.
+/// Returns the neutral element of `combiner`, or null if `combiner` has no neutral element.
 TypedAttr getIdentity(Operation *combiner, Type element);
 
 } // namespace mlir::fsdp

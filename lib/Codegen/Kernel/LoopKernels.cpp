@@ -7,14 +7,13 @@
 // Lowers any kernel that the other lowerings refuse, without fusing or reordering.
 //
 //  1. Rewrite this project's ops and composite upstream ops as loops or linalg.generic ops.
-//  2. Bufferise, with results in their destinations. If the kernel reads an in-place operand
-//     after updating it, bufferisation inserts a copy.
+//  2. Bufferise the kernel, with results in the arguments that are their destinations. If the
+//     kernel reads an in-place operand after updating it, bufferisation inserts a copy.
 //  3. Move the remaining buffers to the scratch that the workers share. Copies become structured
 //     ops.
 //  4. Split large ops over the workers (LoopPhases.cpp).
 //
-// Takes time linear in the number of ops, and space for all intermediate values of the kernel at
-// once.
+// Takes time linear in the number of ops, and memory for all intermediate values of the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -207,7 +206,7 @@ static Value stripCasts(Value value) {
 }
 
 /// Copies results that are not in their destinations, and removes the results of the function. If a
-/// result is in another argument, saves it before that argument is overwritten.
+/// result is in another argument, saves the result before that argument is overwritten.
 static void storeResults(func::FuncOp kernel, ArrayRef<unsigned> destinations) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder b(ret);
@@ -306,8 +305,8 @@ LogicalResult fsdp::lowerLoopKernel(func::FuncOp kernel, KernelInfo &info) {
   for (StringRef name : {kernelAttr, kindAttr})
     work->removeAttr(name);
 
-  // Constant tensors have become globals next to the function. The kernel's name becomes a prefix
-  // of the globals' names, so that kernels of one module do not clash.
+  // Bufferisation has turned constant tensors into globals next to the function. The kernel's name
+  // becomes a prefix of the globals' names, so that kernels of one module do not clash.
   unsigned number = 0;
   for (auto global : llvm::make_early_inc_range(scratchModule->getOps<memref::GlobalOp>())) {
     auto name = b.getStringAttr(info.name + ".table" + std::to_string(number++));

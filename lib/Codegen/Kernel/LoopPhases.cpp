@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The general lowering (LoopKernels.cpp) produces a sequence of structured ops on buffers for
-// one worker. This file turns each large op into a phase of its own:
+// one worker. This file turns each large op into its own phase:
 //
 //   func @k { fill %b; generic %x -> %b; .. }
 //     =>
@@ -13,12 +13,12 @@
 //   func @k.1 {extent = 64} { generic: rows [begin, end) }
 //
 //  1. Ops without effects (views, constants) and reads of read-only memory are cloned into every
-//     phase that uses them. If any other op has a result, the kernel stays one phase.
+//     phase that uses them. If any other op has a result, the kernel becomes a single phase.
 //  2. In a large op, a parallel loop that all results depend on becomes the outermost loop and
-//     iterates over the phase's range. Each element is computed as before, so the bits do not
-//     depend on the number of workers.
-//  3. Consecutive small ops share one phase, which one worker runs, because phases of their own
-//     would need barriers.
+//     iterates over the phase's range. The computation of an element does not change, so the bits
+//     do not depend on the number of workers.
+//  3. Consecutive small ops share one phase, which one worker runs, because separate phases would
+//     need barriers.
 //
 // Takes time linear in the number of ops and quadratic in the number of phases.
 //
@@ -37,8 +37,8 @@ using namespace mlir::fsdp;
 static constexpr int64_t minIterations = 4096;
 
 namespace {
-/// Consecutive ops with effects, given by their positions in the function. If workers share the
-/// piece, it has a single op, which is split along the loop `loop`.
+/// A range of consecutive ops with effects that becomes a phase. If several workers run the phase,
+/// the range is a single op, which is split along the loop `loop`.
 struct Piece {
   size_t first, last;
   int64_t extent = 1;
@@ -46,7 +46,7 @@ struct Piece {
 };
 } // namespace
 
-/// Returns true if `op` loads from an argument that is not written, or from a constant.
+/// Returns true if `op` loads from a constant, or from an argument that the kernel does not write.
 static bool readsConstant(Operation &op, func::FuncOp function, ArrayRef<bool> writes) {
   auto load = dyn_cast<memref::LoadOp>(op);
   if (!load)
@@ -139,7 +139,7 @@ static LogicalResult splitLoop(linalg::LinalgOp op, unsigned loop, Value begin, 
   return success();
 }
 
-/// Reduces a copy of the function to the ops of `piece`.
+/// Erases all ops that are not in `piece` from a copy of the function.
 static LogicalResult keepPiece(func::FuncOp phase, const Piece &piece, ArrayRef<bool> writes) {
   unsigned arguments = phase.getNumArguments();
   Value begin = phase.getArgument(arguments - 3), end = phase.getArgument(arguments - 2);

@@ -42,27 +42,27 @@ func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symb
 /// fast-math flags to `checked`.
 LogicalResult verifyFloatContract(Operation *root, int64_t *checked = nullptr);
 
-/// Replaces branches in bodies by the ops of both branches and a select, where that is safe; see
+/// Replaces branches in bodies by the ops of both branches and a select if this is safe; see
 /// SpeculateBranches.cpp.
 void speculateBranches(func::FuncOp kernel);
 /// Splits a reduction that yields a value and its position into two reductions; see
 /// ArgReductions.cpp.
 void splitArgReductions(func::FuncOp kernel);
 
-/// General lowering: bufferises the kernel as it is and emits plain loops.
+/// Lowers any kernel (general lowering): bufferises the unchanged kernel and emits plain loops.
 LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
-/// Splits the function that lowerLoopKernel created into phases, so that workers share large ops.
-/// Sets info.phases.
+/// Splits the function that lowerLoopKernel() created into phases, so that several workers run
+/// large ops. Sets info.phases.
 SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 
 /// Runs LLVM's -O3 pipeline for `machine`, without unrolling and without replacing code by library
 /// calls.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// Loads the dialects that every target needs. Call this function before kernels are compiled in
+/// Loads the dialects that all targets need. Must be called before kernels are compiled in
 /// parallel.
 void loadCodegenDialects(MLIRContext &context);
-/// Gives memref<?xi8> arguments a static type, because bare pointers require one.
+/// Replaces argument types memref<?xi8> by static types, because bare pointers require these.
 void makeScratchStatic(func::FuncOp phase);
 
 } // namespace mlir::fsdp

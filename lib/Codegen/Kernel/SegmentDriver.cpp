@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See SegmentDriver.h. If every segment of two or more steps is refused, building takes O(steps²).
+// See SegmentDriver.h. If every segment of two or more steps is refused, building takes time
+// quadratic in the number of steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ bool SegmentDriver::buildSegment(ArrayRef<Step> segment) {
     built = segment.size() == 1 && buildScatter(first);
   } else if (first.kind == StepKind::ColumnReduction) {
     built = buildColumns(segment);
-    // The row reduction determines the rows of the segment.
+    // The shape of the row reduction determines the rows of the segment.
   } else if (reduction != segment.end()) {
     SmallVector<int64_t> rows(reduction->getType().getShape());
     while (!rows.empty() && rows.back() == 1)

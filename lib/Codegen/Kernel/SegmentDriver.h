@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tries the longest possible segment of steps first, then shorter ones. Subclasses emit the code of
-// a segment for their target.
+// Divides steps into segments. Tries the longest possible segment first, then shorter segments.
+// Subclasses emit the code of a segment for their target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ protected:
   explicit SegmentDriver(SmallVector<Step> steps) : steps(std::move(steps)) {}
   /// Builds all steps. Returns false if a step is refused.
   bool buildSegments();
-  /// Reserves `bytes` in the scratch that segments share. Returns their offset.
+  /// Reserves `bytes` bytes in the scratch that segments share. Returns the offset of these bytes.
   int64_t reserve(int64_t bytes);
 
   SmallVector<Step> steps;
@@ -36,12 +36,12 @@ private:
   bool buildSegment(ArrayRef<Step> segment);
   bool isReadLater(const Step &step, ArrayRef<Step> segment) const;
 
-  // Each of the following functions emits one segment, or returns false to refuse it.
+  // Each of the following functions emits one segment, or returns false if it refuses the segment.
   virtual bool buildScatter(const Step &step) = 0;
   virtual bool buildColumns(ArrayRef<Step> segment) = 0;
   virtual bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) = 0;
   virtual bool buildMaps(ArrayRef<Step> segment) = 0;
-  /// Emits a single reduction with rows and columns exchanged, after another function refused it.
+  /// Emits a row reduction as a column reduction, or a column reduction as a row reduction.
   virtual bool buildTurned(ArrayRef<Step> segment) = 0;
   /// Erases all phases or launches except the first `parts`.
   virtual void dropParts(size_t parts) = 0;

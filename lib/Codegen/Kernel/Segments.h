@@ -17,16 +17,16 @@ void eraseWithGlobals(func::FuncOp &function);
 
 /// Rewrites named linalg ops except fills and contractions as linalg.generic.
 void generaliseNamedOps(func::FuncOp kernel);
-/// Returns true if the StepKinds of two consecutive steps allow both in one segment.
+/// Returns true if the StepKinds of two consecutive steps allow both steps in one segment.
 bool mayShareSegment(const Step &before, const Step &step);
 /// Returns the shape of a step within one row of a segment whose rows have the shape `rows`.
 /// Returns nothing if the shape of the step does not begin with `rows`.
 std::optional<SmallVector<int64_t>> getColumnShape(const Step &step, ArrayRef<int64_t> rows);
-/// Groups consecutive steps that one pass over the columns of a row can compute together. `all` are
-/// the steps of the kernel.
+/// Groups consecutive steps that one pass over the columns of a row can compute. `all` contains all
+/// steps of the kernel.
 SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows,
                                        ArrayRef<Step> all);
-/// Returns the indices of a step's value: `row`, then `column` for a map, then zeros.
+/// Returns the indices of a step's value: `row`, then, if the step is a map, `column`, then zeros.
 SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExpr> row,
                                      ArrayRef<AffineExpr> column, AffineExpr zero);
 /// Returns the loop position of a reduction at row `row` and column `column`.

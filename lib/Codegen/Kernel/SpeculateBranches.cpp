@@ -11,10 +11,10 @@
 //     scf.yield %l
 //   } else { scf.yield %z }
 //
-//  1. Visit branches from the innermost outwards. Rewrite a branch if its ops may run when it is
-//     not taken: they have no effects, cannot trap and contain no branches.
-//  2. Clamp the indices of tensor reads into the tensor, because they may be out of bounds if the
-//     branch is not taken.
+//  1. Visit branches from the innermost outwards. Rewrite a branch if its ops may run even when the
+//     branch is not taken: they have no effects, cannot trap and contain no branches.
+//  2. Clamp the indices of tensor reads into the tensor, because indices may be out of bounds if
+//     the branch is not taken.
 //
 // Takes time linear in the number of ops. Kernels with remaining branches use the general lowering.
 //
@@ -63,7 +63,7 @@ static void clampIndices(IRRewriter &rewriter, tensor::ExtractOp op) {
 }
 
 static void speculate(IRRewriter &rewriter, scf::IfOp branch) {
-  // A branch without results has no effect.
+  // A branch without results has no effects and is erased.
   if (branch.getNumResults() == 0) {
     rewriter.eraseOp(branch);
     return;

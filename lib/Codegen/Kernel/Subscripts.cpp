@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reshapes and loops over flattened spaces turn one index into quotients and remainders.
+// In reshapes and in loops over flattened dimensions, indices are quotients and remainders.
 // Simplification shows whether consecutive lanes of a vector are consecutive in memory:
 //
 //   (16 k + lane) mod 32 + 32 ((16 k + lane) floordiv 32)   ->   16 k + lane
 //   (64 k + lane) floordiv 64, lane < 64                    ->   k
 //
-// Expressions are held as sums of atoms with coefficients. Simplification takes time linear in the
-// number of atoms, and recombine() quadratic time.
+// An expression is represented as a sum of atoms (LinearForm) with coefficients. Simplification
+// takes time linear in the number of atoms, and recombine() quadratic time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ AffineExpr Subscripts::toExpr(const LinearForm &form, MLIRContext *context) cons
   return sum;
 }
 
-/// Writes `form` as divisor * quotient + rest. The rest has the smallest non-negative coefficients.
+/// Writes `form` as divisor * quotient + rest. The coefficients of the rest are in [0, divisor).
 static std::pair<LinearForm, LinearForm> split(const LinearForm &form, int64_t divisor) {
   LinearForm quotient, rest;
   for (auto [atom, factor] : form.terms) {
@@ -156,7 +156,7 @@ void Subscripts::accumulate(AffineExpr expr, int64_t factor, LinearForm &form) c
                form);
     return;
   }
-  // A dim with only one value is that constant.
+  // A dim whose range has one value becomes a constant.
   if (auto dim = dyn_cast<AffineDimExpr>(expr);
       dim && dims[dim.getPosition()].lo == dims[dim.getPosition()].hi) {
     form.constant += factor * dims[dim.getPosition()].lo;

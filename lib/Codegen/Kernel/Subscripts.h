@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Affine index expressions over the surrounding loops, simplified with the ranges of the loop
-// variables. This header is private to Codegen.
+// Affine index expressions over the surrounding loops, simplified with ranges of loop variables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,16 +30,16 @@ struct LinearForm {
   int64_t constant = 0;
 };
 
-/// Arithmetic on index expressions that uses the ranges of the dims. All values are
-/// non-negative and all divisors positive constants.
+/// Computes with index expressions, using the ranges of the dims. All values must be non-negative,
+/// and all divisors positive constants.
 class Subscripts {
 public:
   explicit Subscripts(ArrayRef<LoopDim> dims) : dims(dims) {}
 
   /// Returns the range of the values of `expr`.
   IntegerRange range(AffineExpr expr) const;
-  /// Returns an equal, simpler expression: quotients and remainders that the ranges decide
-  /// are removed, and (x floordiv c) * c + x mod c becomes x.
+  /// Returns an equal, simpler expression: removes quotients and remainders that the ranges of the
+  /// dims determine, and replaces (x floordiv c) * c + x mod c by x.
   AffineExpr simplify(AffineExpr expr) const;
   /// Returns the simplified expression as a sum of atoms.
   LinearForm linearise(AffineExpr expr) const;

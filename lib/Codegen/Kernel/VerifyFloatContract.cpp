@@ -6,7 +6,7 @@
 //
 // The bits of a kernel's results depend on its IR alone: every operation rounds once, and sums have
 // a fixed order. Fast-math flags are rejected, because they would let later passes change rounding
-// or order. A multiplication and addition with one rounding is written as math.fma.
+// or order. Only math.fma multiplies and adds with a single rounding.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Expands every op of the math dialect that would become a library call. The expansion uses arith,
-// math.fma, math.sqrt and rounding ops, on scalars and vectors of f32 and f64. LegaliseFloats.cpp
-// first converts narrower types to f32. Each lane is computed independently by the same operations
-// in the same order, so the bits depend on neither the vector width nor the instruction set.
+// Expands every op of the math dialect that would otherwise become a library call. The expansion
+// uses arith, math.fma, math.sqrt and rounding ops, on scalars and vectors of f32 and f64.
+// LegaliseFloats.cpp first converts narrower types to f32. Each lane is computed independently by
+// the same operations in the same order, so the bits depend on neither the vector width nor the
+// instruction set.
 //
 //   exp    x = n ln2 + r, |r| <= ln2 / 2;  2^n (1 + r + r^2 p(r))
 //   log    x = 2^e (1 + f);  e ln2 + 2 atanh(f / (2 + f)), as a sum of two numbers
@@ -17,9 +18,9 @@
 //   sin    x = n pi/2 + r (pi/2 in three terms), polynomials in r^2, quadrant from n mod 4
 //   pow    exp(y log x), with the logarithm as a sum of two numbers
 //
-// Functions without an f32 version (all except exp, tanh and erf) compute f32 in f64. The errors
-// against libm are at most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments of
-// sin, cos and tan must have |x| < 2^30, because for larger |x| the reduction loses digits.
+// Functions except exp, exp2, tanh, erf, round and rsqrt compute f32 in f64. The errors against
+// libm are at most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments of sin, cos
+// and tan must have |x| < 2^30, because for larger |x| the reduction to [-pi/4, pi/4] loses digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +96,7 @@ public:
   Value tanh(Value x) const;
   Value erf(Value x) const;
   Value erfcTo6(Value x) const;
-  /// The following functions expect f64.
+  /// The following functions require f64.
   Value erfc(Value x) const;
   std::pair<Value, Value> logTwo(Value x) const;
   Value log(Value x) const;
@@ -122,16 +123,16 @@ private:
     return element;
   }
   /// Returns n = x · factor (or x if `factor` is null), rounded to an integer, and 2^e for e = n -
-  /// below. The power is correct if e is in the normal range, and 0 if e is one below that range.
-  /// One addition puts e + bias into the low bits, and one shift moves it to the exponent.
+  /// below. The power is correct if e is in the normal range, and 0 if e is one below this range.
+  /// An addition computes e + bias in the low bits; a shift moves these bits to the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));
     return {sub(shifted, constant(magic)),
             fromBits(shiftLeft(toBits(shifted), isDouble ? 52 : 23))};
   }
-  /// Returns n = x rounded to an integer, for |x| < 2^22: n as a float, and an integer whose low
-  /// bits are those of n.
+  /// Rounds x, where |x| < 2^22, to an integer n. Returns n as a float, and an integer whose low
+  /// bits are the low bits of n.
   std::pair<Value, Value> roundToInt(Value x) const {
     double magic = isDouble ? 0x1.8p52 : 0x1.8p23;
     Value shifted = add(x, constant(magic));
@@ -170,7 +171,7 @@ Value Real::exp(Value x) const {
 Value Real::exp2(Value x) const {
   x = isDouble ? clamp(x, -1022, 1024.4) : clamp(x, -126, 128.4);
   auto [n, s] = round(x, Value(), 1);
-  // Computes (x - n) ln2 as a sum of two numbers, so that its rounding error has no effect.
+  // Computes (x - n) ln2 as the sum r + low, so that the rounding error of r has no effect.
   Value f = sub(x, n), ln2 = constant(isDouble ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1);
   Value r = mul(f, ln2);
   Value low =
@@ -180,7 +181,7 @@ Value Real::exp2(Value x) const {
   return add(half, half);
 }
 
-/// Computes 2^x in f32 as 2^(f + 1), by a polynomial that is 2 at 0, times 2^(n - 1).
+/// Computes 2^x in f32 for x = n + f as the product of 2^(n - 1) and a polynomial for 2^(f + 1).
 Value Real::smallExp2(Value x) const {
   x = select(less(x, -126), constant(-126), x);
   auto [n, s] = round(x, Value(), 1);
@@ -197,7 +198,7 @@ Value Real::expm1(Value x) const {
   // Computes half of 2^n m + (2^n - 1), because 2^n itself may overflow.
   Value half = fma(s, m, sub(s, constant(0.5)));
   Value y = select(greater(x, top), exp(x), add(half, half));
-  // Returns x itself for 0 and -0, because y is 0 for both.
+  // Returns x for x = 0 and x = -0, because y is 0 for both.
   return select(equal(x, 0), x, y);
 }
 
@@ -218,9 +219,8 @@ Value Real::erf(Value x) const {
   return select(greater(a, 1), copySign(sub(constant(1), erfcTo6(a)), x), inner);
 }
 
-/// Returns erfc(x): exp(-q(x)) for |x| > 1, reflected for negative x, otherwise 1 - erf(x) by the
-/// series of erf. The tail is constant above 4 in f32 and above 6 in f64, where 1 - erfc(x) rounds
-/// to 1.
+/// Returns erfc(x): exp(-q(x)) for x > 1, 2 - exp(-q(-x)) for x < -1, otherwise 1 - erf(x) by a
+/// polynomial. exp(-q) is constant above 4 in f32 and 6 in f64, where 1 - erfc(x) rounds to 1.
 Value Real::erfcTo6(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);
@@ -256,12 +256,12 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
 
   Value f = sub(m, constant(1)), d = add(m, constant(1));
   Value s = div(f, d);
-  // The low part of the quotient contains the remainder of the division and the error of m + 1.
+  // The low part sLow of the quotient corrects the rounding errors of the division and of m + 1.
   Value sLow = div(fma(neg(s), d, f), d);
   sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d)));
   Value z = mul(s, s);
   Value tail = mul(mul(s, z), polynomial(atanhTail64, z));
-  // hi is 2 s plus e ln2, which is exact because this ln2 has 32 bits. lo has all other terms.
+  // hi is 2 s + e ln2; e ln2 is exact, as this ln2 has 32 bits. lo is the sum of all other terms.
   Value base = mul(eFloat, constant(0x1.62e42feep-1)), twoS = add(s, s);
   Value hi = add(base, twoS);
   Value lo = sub(twoS, sub(hi, base));
@@ -269,7 +269,7 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   lo = add(lo, mul(eFloat, constant(0x1.a39ef35793c76p-33)));
   lo = add(lo, add(sLow, sLow));
   Value rest = add(tail, tail);
-  // The next line computes the exact error of this addition, because |hi| >= |rest|.
+  // The line after this addition computes the exact error of the addition, because |hi| >= |rest|.
   Value sum = add(hi, rest);
   lo = add(lo, sub(rest, sub(sum, hi)));
 
@@ -316,8 +316,7 @@ Value Real::pow(Value x, Value y) const {
   low = select(finite, low, constant(0));
   Value r = exp(p);
   r = select(cmp(arith::CmpFPredicate::OLT, abs(r), constant(infinity)), fma(r, low, r), r);
-  // A negative base gives a negative result if the exponent is odd, and NaN if the exponent is not
-  // an integer.
+  // If the base is negative, the result is negative for odd exponents, and NaN for fractional ones.
   Value whole = cmp(arith::CmpFPredicate::OEQ, trunc(y), y);
   Value half = mul(y, constant(0.5));
   Value odd =
@@ -382,7 +381,7 @@ namespace {
 using Unary = Value (*)(const Real &, Value);
 using Binary = Value (*)(const Real &, Value, Value);
 
-/// Expands an op with one operand. If `Wide`, f32 is computed in f64 and the result is rounded.
+/// Expands an op with one operand. If `Wide` is true, computes f32 in f64 and rounds the result.
 template <typename Op, bool Wide>
 struct ExpandUnary : OpRewritePattern<Op> {
   ExpandUnary(MLIRContext *context, Unary expand) : OpRewritePattern<Op>(context), expand(expand) {}
@@ -492,7 +491,7 @@ struct ExpandPowConstant : OpRewritePattern<math::PowFOp> {
   }
 };
 
-/// Expands clamp to max with the lower bound, then min with the upper one. NaN propagates. (The
+/// Expands clamp to max with the lower bound, then min with the upper bound. NaN propagates. (The
 /// upstream expansion of LLVM 22 exchanges the bounds.)
 struct ExpandClamp : OpRewritePattern<math::ClampFOp> {
   using OpRewritePattern::OpRewritePattern;

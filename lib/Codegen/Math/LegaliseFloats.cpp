@@ -10,11 +10,11 @@
 //
 // Conversions of bf16 are integer operations that round to nearest even and keep NaN and denormals.
 // The instruction vcvtneps2bf16 is not used: it flushes denormals, so bits would differ between
-// CPUs. A conversion from f64 first rounds to odd in f32 and then to 16 bits, so that there is a
-// single rounding error. The ops maximumf and minimumf become two selects that propagate NaN.
+// CPUs. A conversion from f64 first rounds to odd in f32 and then to 16 bits, so that the result is
+// that of a single rounding. The ops maximumf and minimumf become two selects that propagate NaN.
 //
-// At the end bf16 itself becomes i16: the remaining ops only move bits, and LLVM moves a scalar
-// bf16 by a library call. Instructions that need bf16 operands (dot products) get bitcasts.
+// At the end, the type bf16 becomes i16: the remaining ops only move bits, and LLVM would move a
+// scalar bf16 by a library call. Instructions that need bf16 (dot products) get bitcasts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,7 +120,7 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
          i32 = withElement(from, rewriter.getI32Type());
     auto constant = [&](int64_t v) { return splatInt(rewriter, loc, i32, v); };
     Value bits = arith::BitcastOp::create(rewriter, loc, i32, op.getIn());
-    // Rounds to nearest even: adds 0x7fff, plus 1 if the lowest kept bit is set.
+    // Rounds the bits to nearest even: adds 0x7fff, plus 1 if the lowest kept bit is set.
     Value odd = arith::ShRUIOp::create(rewriter, loc, bits, constant(16));
     odd = arith::AndIOp::create(rewriter, loc, odd, constant(1));
     Value rounded = arith::AddIOp::create(rewriter, loc, bits, constant(0x7fff));
@@ -157,8 +157,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Expands max(a, b) to NaN if a is NaN, otherwise a > b ? a : b (which is b if b is NaN). The
-/// expansion takes three instructions. llvm.maximum takes five, because it orders -0 before +0.
+/// Expands max(a, b) to NaN if a is NaN, otherwise a > b ? a : b (which is b if b is NaN). This
+/// takes three instructions. llvm.maximum takes five, because it orders -0 before +0.
 template <typename Op, arith::CmpFPredicate Predicate>
 struct ExpandExtremum : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;

@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Expands 2^x for x < 2^7, an f32 or a vector of f32, in fewer steps than math.exp2 takes. Results
-/// below 2^-125 become 0.
+/// Expands 2^x for an f32 or a vector of f32 with x < 2^7, in fewer ops than the expansion of
+/// math.exp2. Results below 2^-125 become 0.
 Value expandSmallExp2(OpBuilder &b, Location loc, Value x);
 /// Adds patterns that expand math ops without library calls; see ExpandMath.cpp.
 void populateExpandMathPatterns(RewritePatternSet &patterns);

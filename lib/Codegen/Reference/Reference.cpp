@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles kernels with upstream passes only. Every op is a loop nest over its own buffer, with one
-// worker, libm functions, and no optimisation that changes values. The reference shares no lowering
-// with the rest of Codegen, so that results can be compared independently. The reference skips
-// LLVM's optimisations, because most reference images run once and should compile fast.
+// Compiles kernels with upstream passes only. Every op becomes a loop nest with its own buffer, for
+// one worker, with libm functions and without optimisations that change values. The reference
+// shares no lowering with the rest of Codegen, so that results can be compared independently. The
+// reference skips LLVM's optimisations, because most reference images run once and should compile
+// fast.
 //
-//  1. With `widen`, every float becomes f64. Arguments are converted on entry and results on
+//  1. If `widen` is true, every float becomes f64. Arguments are converted on entry and results on
 //     exit, so that bindings keep their types.
 //  2. Gathers, scatters and composite ops become linalg.generic ops and loops.
-//  3. Upstream passes bufferise and lower to loops and the LLVM dialect. Buffers become
-//     slices of the shared scratch.
+//  3. Upstream passes bufferise the kernel and lower it to loops and to the LLVM dialect. Buffers
+//     become slices of the shared scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +66,8 @@ static TypedAttr widenConstant(TypedAttr attr) {
   return attr;
 }
 
-/// Converts between float types. 16-bit types and f64 are converted through f32, because there is
-/// no direct instruction and not every libgcc has the function.
+/// Converts between float types. Conversions between 16-bit types and f64 go through f32, because
+/// there is no direct instruction, and not every libgcc has a function for the conversion.
 static Value convertScalar(OpBuilder &b, Location loc, Value x, Type to) {
   unsigned from = x.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
   if (from == width)
@@ -142,7 +143,7 @@ static void widenKernel(func::FuncOp kernel) {
       return use.getOwner() != converted.getDefiningOp() && use.getOwner() != ret;
     });
   }
-  // Removes conversions between floats whose types widening has made equal.
+  // Removes conversions between floats whose types are now equal.
   for (Operation *op : ops)
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         op->getOperand(0).getType() == op->getResult(0).getType()) {
@@ -238,7 +239,7 @@ static void storeResults(func::FuncOp kernel) {
   OpBuilder b(ret);
   SmallVector<Value> values;
   for (Value value : ret.getOperands()) {
-    // Save the value before any destination is written, because it may be in a destination.
+    // Saves the value before any destination is written, because the value may be in a destination.
     auto type = cast<RankedTensorType>(value.getType());
     values.push_back(
         bufferization::AllocTensorOp::create(b, ret.getLoc(), type, ValueRange(), value));
@@ -297,7 +298,7 @@ static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   return success(fixed);
 }
 
-/// Expands copies of buffers to loops. Otherwise they would become calls of memrefCopy.
+/// Expands copies of buffers to loops. Otherwise copies would become calls of memrefCopy.
 static void expandCopies(ModuleOp module) {
   SmallVector<memref::CopyOp> copies;
   module.walk([&](memref::CopyOp op) { copies.push_back(op); });
@@ -353,8 +354,8 @@ static LogicalResult lowerReference(ModuleOp module) {
 }
 
 FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen) {
-  // Functions of the C library stay undefined in the image. The loader resolves these functions in
-  // libm and libc, which must be given to the linker.
+  // Functions of the C library stay undefined in the image. The loader finds these functions in
+  // libm and libc, which must be arguments of the linker.
   SmallVector<StringRef> libraries;
   for (StringRef path :
        {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6",

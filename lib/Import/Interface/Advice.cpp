@@ -22,7 +22,7 @@ static constexpr StringRef randomRecipe =
     "step and sample alone, or write dropout as a call of '@fsdp.dropout.N' "
     "(docs/explanation/guide/questions.md)";
 
-// The first matching prefix counts, so longer prefixes precede shorter ones.
+// The first entry with a matching prefix is used, so longer prefixes must precede shorter ones.
 static const Entry table[] = {
     {"tm_tensor.attention", "let scaled_dot_product_attention decompose when exporting, so that it "
                             "becomes products and a softmax"},

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows the batch through indexing maps, views, slices and elementwise ops. Other ops, and
-// operands that disagree, give `Unknown`.
+// Propagates the place of the batch through indexing maps, views, slices and elementwise ops. For
+// other ops, and if the places of two operands differ, the place in the result is `Unknown`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns whether all extents are static and positive, so that their product may be a divisor.
+/// Returns whether all extents are static and positive. Their product can then be a divisor.
 static bool hasElements(ArrayRef<int64_t> shape) {
   return llvm::all_of(shape, [](int64_t extent) { return extent > 0; });
 }
@@ -26,8 +26,7 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Returns the place of the batch in the result of an op whose operands have the batch at `a` and
-/// `b`.
+/// Returns the place of the batch in the result of an op with operands with the places `a` and `b`.
 static BatchPlace join(BatchPlace a, BatchPlace b) {
   if (a.kind == BatchPlace::None || a == b)
     return b;
@@ -53,7 +52,8 @@ BatchPlace BatchPlaces::joinOperands(Operation *op) const {
   return place;
 }
 
-/// Returns the place of the batch in an operand, with the loop of `op` over the batch as `dim`.
+/// Returns the place of the batch in an operand of `op`. In the result, `dim` is not a dimension of
+/// the operand but the loop of `op` over this dimension.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   BatchPlace place = get(operand.get());
   if (place.kind != BatchPlace::Inside)
@@ -62,8 +62,8 @@ BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   return loop ? BatchPlace::inside(loop.getPosition(), place.outer) : BatchPlace::unknown();
 }
 
-/// Returns the place of the batch in a tensor that the body of `op` reads by index, as a loop of
-/// `op`.
+/// Returns the place of the batch in a tensor that the body of `op` reads by `lookup`. In the
+/// result, `dim` is a loop of `op`.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, tensor::ExtractOp lookup) const {
   BatchPlace place = get(lookup.getTensor());
   if (place.kind != BatchPlace::Inside)
@@ -84,7 +84,7 @@ BatchPlace BatchPlaces::ofStructured(linalg::LinalgOp op, OpResult result) const
   op->walk([&](Operation *inner) {
     if (auto lookup = dyn_cast<tensor::ExtractOp>(inner))
       place = join(place, loopOf(op, lookup));
-    // An operand may be a scalar from outside the body.
+    // An operand in the body may be a scalar that is defined outside.
     for (Value operand : inner->getOperands())
       if (inner != op && operand.getParentBlock() == op->getBlock() &&
           !isa<RankedTensorType>(operand.getType()))
@@ -97,7 +97,7 @@ BatchPlace BatchPlaces::ofStructured(linalg::LinalgOp op, OpResult result) const
     if (auto loop = dyn_cast<AffineDimExpr>(expr);
         loop && static_cast<int64_t>(loop.getPosition()) == place.dim)
       return BatchPlace::inside(dim, place.outer);
-  // The op sums over the batch.
+  // The op reduces the loop over the batch.
   return {};
 }
 
@@ -125,9 +125,9 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
   ArrayRef<int64_t> shape = shapeOf(op.getResult());
   if (!hasElements(shape))
     return BatchPlace::unknown();
-  // Copy the group, because the accessor returns a temporary.
+  // Copy the group, because the method returns a temporary vector.
   ReassociationIndices group = op.getReassociationIndices()[place.dim];
-  int64_t before = 1; // elements of the group's dimensions so far
+  int64_t before = 1; // product of the extents of the preceding dimensions of the group
   SmallVector<ReassociationIndices> groups = op.getReassociationIndices();
   for (int64_t member : groups[place.dim]) {
     int64_t outer = place.outer / before;
@@ -153,7 +153,7 @@ BatchPlace BatchPlaces::ofSlice(tensor::ExtractSliceOp op) const {
 
 BatchPlace BatchPlaces::compute(OpResult result) const {
   Operation *op = result.getOwner();
-  // Returns `place` if `keeps` is true for the dimension of the batch.
+  // Returns `place` if `keeps` is true for its dimension, else `Unknown`.
   auto keeping = [](BatchPlace place, auto keeps) {
     return place.kind != BatchPlace::Inside || keeps(place.dim) ? place : BatchPlace::unknown();
   };

@@ -14,13 +14,13 @@
 
 namespace mlir::fsdp {
 
-/// Where the samples of the batch lie in a tensor. Dimension `dim` has outer · batch · inner
-/// elements, and its index is (o · batch + sample) · inner + i.
+/// The place of the batch in a tensor. The extent of dimension `dim` is outer · batch · inner.
+/// Element i of sample `sample` in outer block o has the index (o · batch + sample) · inner + i.
 struct BatchPlace {
   enum Kind {
-    None,   ///< no dimension counts samples: a parameter, or a sum over the batch
-    Inside, ///< dimension `dim` counts samples
-    Unknown ///< the place is not known
+    None,   ///< no dimension depends on the sample: a parameter, or a sum over the batch
+    Inside, ///< the index of dimension `dim` determines the sample
+    Unknown ///< the place is unknown
   };
   Kind kind = None;
   int64_t dim = 0;
@@ -31,16 +31,14 @@ struct BatchPlace {
   bool operator==(const BatchPlace &other) const {
     return kind == other.kind && dim == other.dim && outer == other.outer;
   }
-  /// Returns whether every sample is contiguous, and sample n follows sample n - 1.
+  /// Returns whether each sample is contiguous in memory and follows the previous sample.
   bool isLeading() const { return kind == Inside && dim == 0 && outer == 1; }
 };
 
-/// Computes where the samples lie in the tensors of a function of one block. In its batch inputs,
-/// dimension 0 counts samples. Visits each op of the block once.
+/// Computes the place of the batch in each tensor of a function of one block. O(ops).
 class BatchPlaces {
 public:
-  /// `inputs` are the arguments that come with each batch, `batch` is the size of their first
-  /// dimension.
+  /// `inputs` are the batch inputs of the function, whose dimension 0 has size `batch`.
   BatchPlaces(func::FuncOp func, ArrayRef<BlockArgument> inputs, int64_t batch);
 
   BatchPlace get(Value value) const { return places.lookup(value); }

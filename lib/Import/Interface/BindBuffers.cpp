@@ -9,18 +9,20 @@
 //   constant dense_resource<__elided__> : tensor<1024x1024xi1>
 //     --buffer=142=causal ->  linalg.generic { linalg.index 1 <= linalg.index 0 }
 //
-//  1. Find the targets. A NAME is a resource key, a location or a batch name. An INDEX is a
-//     position. If several values have that position, the target is the constant without content,
-//     else the argument, else the other table.
-//  2. Build the contents. `causal` is a comparison of loop indices, not a table, so that it can be
-//     fused. The uses of the buffer determine its values. As the condition of a select, the buffer
-//     is true on and below the diagonal, or above it if the select masks scores there. If added to
-//     scores, the buffer is 0 and -inf; else 1 and 0.
-//  3. Also replace causal boolean tables whose values are in the file by a comparison of indices.
-//  4. Report an error that suggests a --buffer option for an integer constant without content, and
-//     for an unmarked boolean argument.
+//  1. Find the constant or argument of each option. NAME is a resource key, the name in a location,
+//     or the name of a batch input. INDEX is a position in the file. If several values have this
+//     position, an integer constant without content has precedence over an argument, and an
+//     argument over other constants.
+//  2. Build the contents. `causal` becomes a comparison of loop indices, which can be fused, not a
+//     table. Its values depend on the uses of the buffer. The condition of a select is true on and
+//     below the diagonal, or only above the diagonal if the select masks scores where its condition
+//     is true. A buffer that is added to scores is 0 on and below the diagonal, and -inf above. Any
+//     other buffer is 1 on and below the diagonal, and 0 above.
+//  3. Also replace boolean tables in the file that have causal values by a comparison of indices.
+//  4. For an integer constant without content, or a boolean argument without a mark, emit an error
+//     that suggests a --buffer option.
 //
-// Float constants without content are parameters (LiftParameters.cpp).
+// LiftParameters.cpp makes float constants without content parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +61,7 @@ private:
 };
 } // namespace
 
-/// Returns whether a table has integers whose values are not in the file.
+/// Returns whether a table consists of integers and its values are not in the file.
 static bool isUnknown(Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   return isElided(op) && !isa<FloatType>(type.getElementType());
@@ -92,8 +94,8 @@ SmallVector<Value> BindBuffersPass::findTargets(StringRef target) {
   return found;
 }
 
-/// Returns whether a value is a constant of -1e4 or less. Looks through bodies, fills, casts and
-/// views.
+/// Returns whether `value` is a constant of at most -1e4, possibly computed by bodies, fills, casts
+/// and views of a constant.
 static bool isMaskedScore(Value value) {
   for (unsigned depth = 0; depth < 8; ++depth) {
     FloatAttr scalar;
@@ -123,8 +125,8 @@ static bool isMaskedScore(Value value) {
   return false;
 }
 
-/// Returns the form that the uses of a mask expect. Follows views, copies and logical not.
-/// `flipped` is true after an odd number of negations.
+/// Returns the form of a causal mask that the uses of `buffer` require. Includes the uses of views,
+/// copies and negations. `flipped` is true if `buffer` is an odd number of negations of the mask.
 static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned depth = 0) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(buffer.getType()));
   CausalForm unclear = flipped ? CausalForm::Masked : CausalForm::Allowed;
@@ -202,8 +204,8 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
   return success();
 }
 
-/// Reports arguments that are marked as buffers (`train.buffer`) or boolean (masks), except marked
-/// batch inputs and parameters.
+/// Emits an error for each argument that is marked as a buffer (`train.buffer`) or has boolean
+/// elements (a mask), unless it is marked as a batch input or a parameter.
 LogicalResult BindBuffersPass::checkArguments() {
   for (BlockArgument arg : func.getArguments()) {
     bool marked = llvm::any_of(
@@ -236,7 +238,7 @@ void BindBuffersPass::refuseUnknown(Operation *op) {
           "or raw little-endian)";
 }
 
-/// Builds the comparison of indices that equals a causal boolean table; null for other tables.
+/// Builds a comparison of indices equal to a causal boolean table; null for others.
 static Value recogniseTable(OpBuilder &b, Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto value = constantValue(op);
@@ -264,7 +266,7 @@ static Value recogniseTable(OpBuilder &b, Operation *op) {
   return buildCausal(b, op->getLoc(), type, allowed ? CausalForm::Allowed : CausalForm::Masked);
 }
 
-/// Replaces the resource of a table by inline values if the table has integers or is marked `keep`.
+/// Replaces a resource by inline values if its elements are integers or it is marked `keep`.
 static void readResource(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   auto resource = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;
@@ -285,13 +287,13 @@ void BindBuffersPass::runOnOperation() {
   func = getEntry(getOperation());
   if (!func)
     return;
-  // Drop the tables of another module.
+  // Drop the tables of the previous module.
   tables.clear();
   func.walk([&](Operation *op) {
     if (isTable(op))
       tables.push_back(op);
   });
-  // Find all targets first, because binding an argument changes the indices of later arguments.
+  // Find all targets first, because replacing an argument changes the indices of later arguments.
   SmallVector<std::pair<Value, Binding>> bindings;
   for (StringRef text : buffers) {
     Binding binding;

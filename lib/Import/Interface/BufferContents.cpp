@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns `value` as a scalar of `type`, or -inf if `negativeInfinity` and the type is a float.
+/// Returns `value` as a scalar of `type`, or -inf if `negativeInfinity` and `type` is a float.
 static TypedAttr scalar(Type type, int64_t value, bool negativeInfinity = false) {
   if (auto floating = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floating.getFloatSemantics();
@@ -127,7 +127,7 @@ FailureOr<Value> fsdp::buildFromFile(OpBuilder &b, Location loc, RankedTensorTyp
     return emitError(loc) << "--buffer: '" << path << "' expected " << type.getNumElements() * width
                           << " bytes for " << type << ", found " << bytes->size();
   DenseElementsAttr value;
-  // The file has one byte per i1 element.
+  // In the file, an i1 element is one byte.
   if (element.isInteger(1)) {
     SmallVector<bool> bits(llvm::map_range(*bytes, [](char c) { return c != 0; }));
     value = DenseElementsAttr::get(type, ArrayRef<bool>(bits));

@@ -12,21 +12,20 @@
 
 namespace mlir::fsdp {
 
-/// Values of a causal buffer.
+/// Values of a causal buffer with indices (row, column).
 enum class CausalForm {
   Allowed,  // true or 1 where column ≤ row
   Masked,   // true or 1 where column > row
   Additive, // 0 where column ≤ row, -inf elsewhere
 };
 
-/// Builds a generic that computes a causal buffer from its last two loop indices.
+/// Builds a generic that computes a causal buffer. The last two loop indices are row and column.
 Value buildCausal(OpBuilder &b, Location loc, RankedTensorType type, CausalForm form);
 
-/// Builds a splat constant of 0 or 1.
 Value buildSplat(OpBuilder &b, Location loc, RankedTensorType type, int64_t value);
 
-/// Builds a constant from a file: an `.npy` of the type's shape and element type, or raw
-/// little-endian elements. Emits errors at `loc`.
+/// Builds a constant of type `type` from a file: an `.npy` file with equal shape and element type,
+/// or raw little-endian elements. Emits errors at `loc`.
 FailureOr<Value> buildFromFile(OpBuilder &b, Location loc, RankedTensorType type, StringRef path);
 
 } // namespace mlir::fsdp

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Text is checked before it is parsed: the parser recurses for each bracket and for each operator
-// of an affine expression. A bytecode file has no brackets, so the IR is checked as well, because
-// later code recurses too: printing, walks, and the simplification of affine expressions.
+// Text is checked before it is parsed, because the parser recurses for each bracket and for each
+// operator of an affine expression. The IR is checked after parsing, because it may come from
+// bytecode, and later code also recurses: printing, walks, and affine simplification.
 //
 //   module            count ops; the depth of regions, on a stack of our own
 //   attribute, type   depth of each once (they are unique), after the depths of their elements
 //   affine map, set   depth of each expression once, likewise
 //
-// The time is linear in the text, and in the number of ops and of unique attributes.
+// The time is linear in the size of the text and in the numbers of ops and attributes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ LogicalResult fsdp::checkFileSize(uint64_t bytes, StringRef name, const ParseLim
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Returns the first bracket that is nested deeper than `most`; null if there is none. Ignores
-/// strings, comments, comparisons and arrows.
+/// Returns the first opening bracket inside at least `most` others; null if there is none. Skips
+/// strings and comments, and the '<' and '>' of comparisons and arrows.
 static const char *findTooDeep(StringRef text, int64_t most) {
   int64_t depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -69,8 +69,8 @@ static const char *findTooDeep(StringRef text, int64_t most) {
   return nullptr;
 }
 
-/// Returns the operator that exceeds the limit of `most` operators in an affine map or set; null if
-/// there is none.
+/// Returns operator number `most` + 1 of the first affine map or set with more than `most`
+/// operators; null if there is none.
 static const char *findTooLong(StringRef text, int64_t most) {
   size_t next = 0;
   auto findBegin = [&] {
@@ -118,7 +118,7 @@ LogicalResult fsdp::checkText(StringRef text, StringRef name, const llvm::Source
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// An attribute, a type or an affine expression. Each is unique in the context.
+/// An attribute, a type or an affine expression. The MLIR context contains each such object once.
 struct Unique {
   enum class Kind { attribute, type, expression } kind;
   const void *pointer;
@@ -128,17 +128,17 @@ struct Unique {
   Unique(AffineExpr expr) : kind(Kind::expression), pointer(expr.getAsOpaquePointer()) {}
 };
 
-/// Computes how deep unique objects refer to one another. Visits each object once, on a stack of
-/// its own.
+/// Computes the depth of objects: 1 + the largest depth of the objects to which an object refers.
+/// Visits each object once, with an explicit stack.
 class Depths {
 public:
   /// Returns 1 for an object that refers to no other.
   int64_t of(Unique object);
 
-  /// Greatest depth of the expressions in the maps and sets seen so far.
+  /// Returns the greatest depth of an expression in the maps and sets that of() has visited.
   int64_t deepestExpression() {
     int64_t deepest = 0;
-    // of() does not add expressions, since attributes are not elements of them.
+    // Expressions contain no maps, so this call of of() does not append to `expressions`.
     for (AffineExpr expr : expressions)
       deepest = std::max(deepest, of(expr));
     expressions.clear();
@@ -153,8 +153,8 @@ private:
     bool isEntered;
   };
   SmallVector<Entry> stack;
-  llvm::DenseMap<const void *, int64_t> depths; ///< 0 while the object is on the stack
-  SmallVector<AffineExpr> expressions;          ///< expressions of maps and sets, not measured yet
+  llvm::DenseMap<const void *, int64_t> depths; ///< of visited objects; 0 while on the stack
+  SmallVector<AffineExpr> expressions;          ///< expressions of visited maps, without depth
 };
 } // namespace
 
@@ -203,7 +203,7 @@ int64_t Depths::of(Unique object) {
           stack.push_back({element, false});
       continue;
     }
-    // A type that contains itself has depth 0 here.
+    // The depth of an element that is still on the stack counts as 0: a type may contain itself.
     int64_t deepest = 0;
     for (Unique element : elements)
       deepest = std::max(deepest, depths.lookup(element.pointer));
@@ -213,8 +213,8 @@ int64_t Depths::of(Unique object) {
   return depths.lookup(object.pointer);
 }
 
-/// Returns the ops of a module, each before the ops in its regions, and the depth of its regions.
-/// Stops after `most` ops.
+/// Returns the ops of a module with their nesting depths, an op before those in its regions. Stops
+/// after `most` ops.
 static SmallVector<std::pair<Operation *, int64_t>> listOps(ModuleOp module, int64_t most) {
   SmallVector<std::pair<Operation *, int64_t>> ops = {{module, 0}};
   for (size_t next = 0; next < ops.size() && static_cast<int64_t>(ops.size()) <= most; ++next) {
@@ -248,7 +248,7 @@ LogicalResult fsdp::checkModule(ModuleOp module, const ParseLimits &limits) {
         for (BlockArgument argument : block.getArguments())
           deepest = std::max(
               {deepest, depths.of(argument.getType()), depths.of(LocationAttr(argument.getLoc()))});
-    // The location itself may be nested too deep to print, so report the error at the module.
+    // Emit the error at the module, because the location may itself be nested too deep to print.
     if (deepest > limits.nesting + 2)
       return advise(emitError(module.getLoc()) << "expected attributes, types and locations nested "
                                                   "at most "

@@ -15,15 +15,14 @@ class SourceMgr;
 
 namespace mlir::fsdp {
 
-/// Check the size, the text and the ops of a model. Each function fails with an error above a
-/// limit.
+/// Check the size, the text and the IR of a model. Each fails with an error if a limit is exceeded.
 LogicalResult checkFileSize(uint64_t bytes, StringRef name, const ParseLimits &limits,
                             MLIRContext *context);
 LogicalResult checkText(StringRef text, StringRef name, const llvm::SourceMgr &sources,
                         const ParseLimits &limits, MLIRContext *context);
 LogicalResult checkModule(ModuleOp module, const ParseLimits &limits);
 
-/// Erases a module. Unlike Operation::erase, it does not recurse for each level of regions.
+/// Erases a module. Unlike Operation::erase, eraseDeep does not recurse once per level of regions.
 void eraseDeep(ModuleOp module);
 
 } // namespace mlir::fsdp

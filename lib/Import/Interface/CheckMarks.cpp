@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies the fsdp attributes of arguments, which people write by hand. Without this check, a
-// misspelt attribute would have no effect:
+// Verifies the fsdp attributes of arguments, which users may write by hand. Without this check, a
+// misspelt attribute would be ignored:
 //
 //   fsdp.param      a name that is not empty, or a unit attribute (the location is the name)
 //   fsdp.batch      a name that is not empty; not together with fsdp.param
@@ -79,7 +79,7 @@ LogicalResult MarkChecker::checkInit(NamedAttribute mark) {
   return success();
 }
 
-/// Verifies that the limit is at least 1 and that ids of the argument's type can reach it.
+/// Verifies that the limit is an integer from 1 to the largest for the type of the ids.
 LogicalResult MarkChecker::checkLimit(NamedAttribute mark) {
   auto limit = dyn_cast<IntegerAttr>(mark.getValue());
   int64_t largest = getLargestLimit(arg.getType());
@@ -96,7 +96,7 @@ LogicalResult MarkChecker::checkLimit(NamedAttribute mark) {
                                     : std::string()));
 }
 
-/// Verifies the mark of an argument that the runtime provides for random numbers.
+/// Verifies the attribute `fsdp.key`, which marks a seed, step or sample that the runtime provides.
 LogicalResult MarkChecker::checkKey(NamedAttribute mark) {
   auto key = dyn_cast<StringAttr>(mark.getValue());
   if (!key || !llvm::is_contained({"seed", "step", "sample"}, key.getValue()))

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters order arguments as (weights, batch), and ids or labels of the batch are integers:
+// Exporters write the weights before the batch inputs, of which some are integers (ids or labels):
 //
 //   @loss(%w: 4x4xf32, %b: 4xf32, %ids: 2x8xi64)          %w and %b are trained
 //   @loss(%w: 4x4xf32, %images: 2x4xf32, %labels: 2xi64)  error: %images may be a batch input,
 //                                                         with the leading dimension of %labels
 //
-// The type does not distinguish a batch of floats from a weight. The pass therefore reports every
-// guess, and an error if a float argument has as many rows as an integer input.
+// A batch input of floats may have the same type as a weight. The pass therefore warns of every
+// guess, and emits an error if a float argument has as many rows as an integer input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Number of untrained values that a warning lists.
+/// Largest number of untrained values that the warning lists.
 static constexpr size_t maxUntrained = 4;
 
 bool fsdp::isFloatTensor(Type type) {

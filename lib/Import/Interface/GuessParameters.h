@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdp-lift-parameters guesses which arguments are parameters if nothing names a parameter.
+// Guesses which arguments are parameters. fsdp-lift-parameters calls these functions if neither the
+// model nor an option names a parameter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,24 +18,23 @@
 
 namespace mlir::fsdp {
 
-/// Returns whether `type` is a ranked tensor of floats.
 bool isFloatTensor(Type type);
 
-/// Returns the arguments that are guessed to be parameters: the float tensors before the first
-/// argument of another type, except named batch inputs. Returns none if all arguments are float
-/// tensors. Fails with an error if a guessed parameter may be a batch input, because its leading
-/// dimension equals that of an integer input.
+/// Returns the arguments that are probably parameters: the float tensors before the first argument
+/// of another type, except named batch inputs. Returns none if all arguments are float tensors.
+/// Fails with an error if a guessed parameter may be a batch input, because its leading dimension
+/// equals that of an integer input.
 FailureOr<SmallVector<BlockArgument>> guessParameters(func::FuncOp func);
 
-/// Returns whether all uses of a constant lead to sin and cos, as those of rotary frequencies do.
+/// Returns whether a constant is used only in sin and cos, like rotary frequencies.
 bool isFrequencyTable(Operation *constant);
 
-/// Result of a guess: descriptions such as "w (8x4)".
+/// Result of a guess: descriptions of values, such as "w (8x4)".
 struct ParameterGuess {
   std::vector<std::string> trained, untrained;
 };
 
-/// Warns that parameters were guessed. Lists all trained values and the first few untrained values.
+/// Warns that parameters were guessed. Lists all trained and the first few untrained values.
 void warnOfGuess(func::FuncOp func, const ParameterGuess &guess);
 
 /// Returns the shape of a tensor, such as "8x4", or "a scalar".

@@ -14,8 +14,9 @@
 //   not read                                          0
 //   integers                                          0, with a warning unless the file has values
 //
-// Follows uses through views, slices, copies and casts. A remark lists the inferred values. The
-// file of --params-file and a weights file take precedence over inferred values.
+// Uses of views, slices, copies and casts of a parameter count as uses of the parameter. A remark
+// lists the inferred values. Values from the file of --params-file or a weights file have
+// precedence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,14 +39,14 @@ struct InferInitPass : public fsdp::impl::InferInitPassBase<InferInitPass> {
   void runOnOperation() override;
 };
 
-/// Kinds of uses of a parameter.
+/// Whether a parameter has uses of each kind.
 struct Uses {
   bool contracted = false, added = false, multiplied = false, summed = false;
 };
 } // namespace
 
-/// Collects the uses of a scalar inside a body, through casts, selects and other ops with one
-/// result. Appends to `further` the results of generics that yield the scalar.
+/// Adds to `uses` the uses of a scalar inside a body, including those of casts, selects and other
+/// ops on the scalar. Appends to `further` the results of generics that yield the scalar.
 static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
                           unsigned depth) {
   for (OpOperand &use : value.getUses()) {
@@ -61,8 +62,8 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
   }
 }
 
-/// Returns whether `op` sums products of an operand over a loop of the operand: a matrix product
-/// whose other dimension is 1 has this form.
+/// Returns whether `op` is a sum of products of the operand, reduced over a loop that indexes the
+/// operand. A matrix product with an extent of 1 can have this form.
 static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
   auto iterators = op.getIteratorTypesArray();
   AffineMap map = op.getMatchingIndexingMap(&operand);
@@ -90,7 +91,7 @@ static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
   return false;
 }
 
-/// Collects the uses of captured operand `number` of attention.
+/// Adds to `uses` the uses of captured operand `number` in the regions of `op`.
 static void collectCaptured(AttentionOp op, unsigned number, Uses &uses,
                             SmallVectorImpl<Value> &further) {
   for (auto [region, own] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u),

@@ -9,26 +9,25 @@
 //   func @f(%ids: tensor<4xi64>)              func @f(%ids: .., %w: tensor<8x8xf32>
 //     %w = constant dense_resource<h_w>   ->            {fsdp.param = "h_w"})
 //
-//  1. A parameter is named by `fsdp.param` or a foreign marker (`train.param`) on its argument, by
-//     --params, or by the sidecar (--params-file). The options also name constants, by resource key
-//     or location. If any value is named, only named values are trained.
-//  2. If nothing is named, the pass guesses and warns: all float arguments before the first integer
-//     argument are parameters. If there is no such argument (a frozen module), all float tables are
-//     parameters, except those that only reach sin and cos (rotary frequencies). --params=auto
-//     accepts the guess.
-//  3. Each trained constant becomes an argument, before a pass can merge two constants with elided
-//     values. Copies of one constant (inlined twice) and equal resources become one argument.
-//     Integers are not trained: an integer parameter is frozen, an integer constant stays a
-//     constant.
-//  4. A float table that is not trained keeps its values as a constant that `fsdp.constants` lists.
-//     If it is a large resource, it becomes a frozen parameter, which the ranks shard. A table with
-//     elided values is an error.
-//  5. The name is the marker's value, else the argument's location, the resource key or `param.N`.
-//     The "rename" of the sidecar replaces this name. Values in the file become the module
-//     attribute `fsdp.values = {name = dense_resource<..>}`.
+//  1. An attribute of an argument (`fsdp.param`, or `train.param` of another tool), --params, and
+//     the file of --params-file (the sidecar) name parameters. The options also name constants, by
+//     resource key or location. If at least one parameter is named, only named values are trained.
+//  2. Otherwise, the pass guesses and warns: all float arguments before the first integer argument
+//     are parameters. If there are none (a frozen module), all float constants are parameters,
+//     except those only used in sin and cos (rotary frequencies). --params=auto accepts the guess.
+//  3. Each trained constant becomes an argument. This must precede passes that merge constants,
+//     because those with elided values seem equal. Copies of one constant (inlined twice) and equal
+//     resources become one argument. Integers are not trained: an integer parameter is frozen, and
+//     an integer constant stays a constant.
+//  4. A float constant that is not trained stays a constant, and `fsdp.constants` lists it. If it
+//     is a large resource, it becomes a frozen parameter, which is sharded. If its values are
+//     elided, this is an error.
+//  5. The name of a parameter is the value of the attribute, else the name in the location, the
+//     resource key or `param.N`. "rename" in the sidecar overrides this name. Values of trained
+//     constants are moved to the module attribute `fsdp.values = {name = dense_resource<..>}`.
 //
-// See InferInit.cpp for other initial values, NameBatch.cpp for names of batch arguments, and
-// GuessParameters.cpp for the guess.
+// See also InferInit.cpp (initial values without `fsdp.values`), NameBatch.cpp (names of batch
+// inputs), and GuessParameters.cpp (the guess).
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,21 +49,21 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Largest size in bytes of a table that stays a constant in the kernels that read it.
+/// Largest size in bytes of a resource that stays a constant if it is not trained.
 static constexpr int64_t maxConstantBytes = 1 << 20;
 
 namespace {
-/// The copies of one constant.
+/// All copies of one constant. If they are trained, they become one parameter.
 struct Table {
   SmallVector<Operation *> ops;
   std::string name;                ///< name in the location, else the resource key; may be empty
-  std::optional<int64_t> position; ///< position among the constants of the file
+  std::optional<int64_t> position; ///< position in the file
   SidecarEntry *entry = nullptr;
-  bool isNamed = false; ///< whether an option names the table as a parameter
+  bool isNamed = false; ///< whether an option names the constant as a parameter
 
   Operation *first() const { return ops.front(); }
   Type type() const { return ops.front()->getResult(0).getType(); }
-  /// Returns the name of the parameter before the sidecar's "rename".
+  /// Returns the name that the parameter has without "rename" in the sidecar.
   std::string getName(unsigned number, const char *fallback = "param.") const {
     return !name.empty() ? name : fallback + std::to_string(position.value_or(number));
   }
@@ -87,10 +86,10 @@ private:
 
   func::FuncOp func;
   ParameterList list;
-  bool isMarked = false; ///< whether an argument has a marker
+  bool isMarked = false; ///< whether an argument has an attribute that names it as a parameter
   bool guesses = false;
   ParameterGuess guess;
-  /// Counts of arguments and of constants that are parameters. (MLIR statistics are write-only.)
+  /// Number of arguments and of constants that are parameters. (MLIR statistics cannot be read.)
   unsigned numMarked = 0, numTables = 0;
   llvm::MapVector<Attribute, Table> tables;
   llvm::StringSet<> names;
@@ -106,8 +105,8 @@ static bool isParameterType(Type type) {
          (isa<FloatType>(tensor.getElementType()) || isStoredInteger(tensor.getElementType()));
 }
 
-/// Returns the value of an argument's marker (`fsdp.param`, `train.param`, `x.parameter`); an empty
-/// string for a unit attribute, nothing if there is no marker. Removes foreign attributes.
+/// Returns the value of an argument's attribute `fsdp.param`, `train.param` or `x.parameter`: an
+/// empty string for a unit attribute, nothing if there is none. Removes those of other tools.
 static std::optional<std::string> takeMarker(func::FuncOp func, unsigned index) {
   std::optional<std::string> marker;
   for (NamedAttribute attr : llvm::to_vector(
@@ -130,7 +129,7 @@ std::string LiftParametersPass::uniqueName(StringRef base) {
   return name;
 }
 
-/// Makes an argument a parameter: sets its name and the attributes from the sidecar.
+/// Makes an argument a parameter: sets its name and the attributes that the sidecar specifies.
 LogicalResult LiftParametersPass::markArgument(BlockArgument arg, StringRef marker) {
   std::string fromLoc = nameFromLocation(arg.getLoc());
   StringRef name = marker.empty() ? StringRef(fromLoc) : marker;
@@ -204,7 +203,7 @@ LogicalResult LiftParametersPass::markArguments() {
   return success();
 }
 
-/// Groups the float tables of the function, in the order of their first copies.
+/// Collects the float constants of the function in `tables`, in the order of their first copies.
 void LiftParametersPass::collectTables() {
   unsigned given = func.getNumArguments();
   func.walk([&](Operation *op) {
@@ -232,7 +231,7 @@ void LiftParametersPass::collectTables() {
   }
 }
 
-/// Replaces a table by a new argument that is a parameter.
+/// Replaces all copies of a constant by a new argument that is a parameter.
 LogicalResult LiftParametersPass::lift(Table &table, bool isTrained) {
   Builder b(&getContext());
   std::string name = table.getName(numTables);
@@ -270,7 +269,7 @@ static void writeInPlace(Operation *op) {
                       resource.getType(), resource.getRawHandle().getBlob()->getData()));
 }
 
-/// Keeps an untrained table as a constant or, if it is a large resource, as a frozen parameter.
+/// Keeps an untrained constant or, if it is a large resource, makes it a frozen parameter.
 LogicalResult LiftParametersPass::keep(Table &table) {
   auto type = cast<RankedTensorType>(table.type());
   std::string name = table.getName(constants.size(), "constant.");
@@ -311,7 +310,7 @@ LogicalResult LiftParametersPass::liftTables() {
   return success();
 }
 
-/// Reports items of --params and entries of the sidecar that match nothing.
+/// Emits an error if an item of --params or an entry of the sidecar matches no value.
 LogicalResult LiftParametersPass::checkAllUsed(unsigned given) {
   for (const ParameterItem &item : list.items)
     if (!item.used)
@@ -328,7 +327,7 @@ LogicalResult LiftParametersPass::checkAllUsed(unsigned given) {
   return success();
 }
 
-/// Sets `fsdp.values` and `fsdp.constants`. Keeps values and constants that the module already has.
+/// Adds `values` and `constants` to the module attributes `fsdp.values` and `fsdp.constants`.
 void LiftParametersPass::setModuleAttributes() {
   ModuleOp module = getOperation();
   if (auto given = module->getAttrOfType<DictionaryAttr>(FSDPDialect::valuesAttr))
@@ -344,7 +343,7 @@ void LiftParametersPass::setModuleAttributes() {
 
 void LiftParametersPass::runOnOperation() {
   func = getEntry(getOperation());
-  // Drop the state from another module.
+  // Drop the state of the previous module.
   isMarked = guesses = false;
   guess = {};
   numMarked = numTables = 0;
@@ -361,8 +360,7 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // A range of --params must end within the arguments of the file, to which lifting has added
-  // others.
+  // A range of --params must end within the `given` arguments of the file.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

@@ -37,7 +37,7 @@ private:
   LogicalResult checkNames();
 
   func::FuncOp func;
-  llvm::DenseMap<unsigned, StringRef> marked; ///< option that named an argument, by argument number
+  llvm::DenseMap<unsigned, StringRef> marked; ///< option that names an argument, by argument number
 };
 } // namespace
 
@@ -60,7 +60,7 @@ FailureOr<BlockArgument> MarkBatchPass::findArgument(StringRef text, StringRef t
   return diag;
 }
 
-/// Marks the argument that one option names.
+/// Sets fsdp.batch on the argument that the option value `text` names.
 LogicalResult MarkBatchPass::mark(StringRef text) {
   auto [target, name] = text.split('=');
   if (target.empty() || name.empty())

@@ -9,10 +9,10 @@
 //   the only integer input                                "tokens"
 //   the second of two integer inputs of equal shape       "targets"
 //
-// For other inputs, the types do not determine names: an integer mask has the type of labels. The
-// pass then reports an error that lists the inputs without a name. It keeps existing names and
-// drops arguments that are not read. It reports each guess as a remark, or as a warning if no
-// lookup reads the input.
+// In other cases, types do not determine the names: an integer mask may have the type of labels.
+// The pass then emits an error that lists the inputs without a name. It keeps existing names and
+// removes inputs that are not read. For each guessed name, it emits a remark or, if no lookup reads
+// the input, a warning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The batch inputs of a function, with a name (`named`) and without a name (`open`).
+/// The batch inputs of a function: those with a name (`named`) and those without (`open`).
 struct Inputs {
   SmallVector<BlockArgument> named, open;
   SmallVector<StringRef> names;
@@ -53,8 +53,7 @@ static bool isIds(BlockArgument arg) {
   return type && type.getElementType().isInteger() && type.getElementTypeBitWidth() > 1;
 }
 
-/// Reports a guess. Emits a warning if no lookup reads the input, which may then be a mask.
-/// Otherwise emits a remark.
+/// Emits a remark about a guessed name, or a warning if no lookup reads the input.
 static void reportGuess(BlockArgument arg, StringRef name) {
   auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
   bool isLookedUp = static_cast<bool>(func.getArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr));
@@ -98,7 +97,7 @@ Inputs NameBatchPass::collect() {
   return inputs;
 }
 
-/// Emits an error that lists every input without a name and how to name it.
+/// Emits an error that lists each input without a name, and the option that would name it.
 LogicalResult NameBatchPass::refuse(const Inputs &inputs, const Twine &why) {
   func::FuncOp func = getOperation();
   InFlightDiagnostic diag = emitError(func.getLoc())
@@ -118,7 +117,7 @@ LogicalResult NameBatchPass::refuse(const Inputs &inputs, const Twine &why) {
   return diag;
 }
 
-/// Names the open inputs, or reports an error if they are ambiguous.
+/// Names the inputs without a name, or emits an error if the types do not determine the names.
 LogicalResult NameBatchPass::name(const Inputs &inputs) {
   func::FuncOp func = getOperation();
   if (inputs.open.empty())
@@ -138,7 +137,7 @@ LogicalResult NameBatchPass::name(const Inputs &inputs) {
   for (StringRef name : {"tokens", "targets"})
     if (!llvm::is_contained(inputs.names, name))
       free.push_back(name);
-  // With two inputs, the name "targets" is guessed.
+  // Of two inputs, the second is guessed to be "targets".
   bool isPair = all == 2 && !llvm::is_contained(inputs.names, "targets");
   BlockArgument first = inputs.named.empty() ? inputs.open.front() : inputs.named.front();
   if (isPair && cast<ShapedType>(first.getType()).getShape() !=

@@ -10,7 +10,7 @@
 //   sidecar = [ {"index": 3, "rename": "h.0.w",
 //                "init": {"kind": "normal", "a": 0, "b": 0.02}, "frozen": true}, ... ]
 //
-// An entry of the sidecar names a value by "index" (position in the file), by "name", or by
+// An entry of the sidecar identifies a value by "index" (position in the file), by "name", or by
 // "resource" (key of a dense_resource constant).
 //
 //===----------------------------------------------------------------------===//
@@ -51,7 +51,7 @@ static FailureOr<ParameterItem> parseItem(StringRef text, Location loc) {
 namespace {
 using Kind = JsonValue::Kind;
 
-/// Reads the sidecar. Errors are located in the file.
+/// Reads the sidecar. Emits errors at their position in the file.
 class SidecarReader {
 public:
   SidecarReader(StringRef file, Location loc) : file(file), loc(loc) {}
@@ -64,8 +64,8 @@ private:
   }
   InFlightDiagnostic fail(const JsonValue &at) { return fail(at.line, at.column); }
 
-  /// Reads the text of the member `name`, if there is one. Emits an error if the member is not of
-  /// `kind`, which the text `expected` describes.
+  /// If `object` has a member `name`, sets `text` to its text. Emits an error if the member is not
+  /// of the JSON kind `kind`, which `expected` describes.
   LogicalResult readText(const JsonValue &object, StringRef name, Kind kind, StringRef expected,
                          std::string &text);
   LogicalResult readNumber(const JsonValue &object, StringRef name, double &number);

@@ -15,10 +15,10 @@
 
 namespace mlir::fsdp {
 
-/// One item of `--params=0-148,150,h.*`: a range of positions or a name with `*`.
+/// One item of an option such as `--params=0-148,150,h.*`: a range of positions, or a name.
 struct ParameterItem {
   std::string text;
-  int64_t first = -1, last = -1; // range of positions, both included; -1 for a name
+  int64_t first = -1, last = -1; // first and last position; -1 if the item is a name
   std::optional<llvm::GlobPattern> name;
   bool used = false;
 };
@@ -39,23 +39,22 @@ struct SidecarEntry {
 struct ParameterList {
   std::vector<ParameterItem> items;
   std::vector<SidecarEntry> sidecar;
-  bool isAuto = false; ///< `--params=auto`: parameters are guessed without a warning
+  bool isAuto = false; ///< true for `--params=auto`: guess without a warning
 
-  /// Returns whether an option names a parameter.
+  /// Returns whether one of the options names a parameter.
   bool namesAny() const { return !items.empty() || !sidecar.empty(); }
 
-  /// Parses `--params` and the file of `--params-file`. Emits errors at `loc` or at a position in
-  /// the file.
+  /// Parses `--params` and the file of `--params-file`. Emits errors at `loc` or in the file.
   static FailureOr<ParameterList> parse(StringRef params, StringRef file, Location loc);
 
-  /// Returns whether `--params` lists the argument `name` at `position`. Marks the items as used.
+  /// Returns whether an item of `--params` matches an argument. Marks such items as used.
   bool lists(int64_t position, StringRef name);
 
-  /// Returns whether a pattern of `--params` matches `name`. Marks the items as used.
+  /// Returns whether an item of `--params` that is a name matches `name`. Marks such items as used.
   bool listsName(StringRef name);
 
-  /// Returns the entry of `--params-file` for an argument or constant and marks it as used; null if
-  /// there is none.
+  /// Returns the entry of the sidecar for an argument or constant, and marks this entry as used.
+  /// Returns null if there is no such entry.
   SidecarEntry *findSidecar(std::optional<int64_t> position, StringRef name, StringRef resource);
 };
 

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Models come from exporters of other versions of MLIR, with dialects that are not linked here.
-// After the parser's own error, a second one explains the probable cause.
+// A model may be written by an exporter with another version of MLIR, and in dialects that are not
+// linked here. If the parser fails, a second error explains the probable cause.
 //
 // 1. Check the limits of the text (CheckLimits.cpp).
-// 2. Parse it. If the parser crashes, an error names the file (ParserGuard).
-// 3. Check the limits of the IR, which a bytecode file may exceed.
+// 2. Parse the text. If the parser crashes, an error names the file (ParserGuard).
+// 3. Check the limits of the IR, because a bytecode file may exceed them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ static std::string findSimilar(StringRef op, MLIRContext *context) {
   return best;
 }
 
-/// Returns an explanation of a parser error: a similar op, advice on a dialect, or a different
-/// version of MLIR as the cause. Returns an empty string if no explanation applies.
+/// Returns an explanation of the parser error `message`: a similar op, advice on a dialect, or a
+/// different version of MLIR. Returns an empty string if the message is not known.
 static std::string explain(StringRef message, MLIRContext *context) {
   // Message: custom op 'linalg.contact' is unknown (tried 'func.linalg.contact' as well)
   if (StringRef rest = message; rest.consume_front("custom op '") && rest.contains("is unknown"))
@@ -114,7 +114,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(std::unique_ptr<llvm::MemoryBuffer> file,
   constexpr StringLiteral bytecode = "ML\xefR";
   if (!text.starts_with(bytecode) && failed(checkText(text, name, sources, limits, context)))
     return nullptr;
-  // Allow unknown dialects here, because RefuseForeign.cpp reports their ops in generic form.
+  // Allow unknown dialects, because RefuseForeign.cpp emits errors for their ops in generic form.
   bool allowed = context->allowsUnregisteredDialects();
   context->allowUnregisteredDialects(true);
   OwningOpRef<ModuleOp> module;
@@ -126,7 +126,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(std::unique_ptr<llvm::MemoryBuffer> file,
         advice = explain(diag.str(), context);
         where = diag.getLocation();
       }
-      return failure(); // the outer handlers report the diagnostic
+      return failure(); // the outer handlers print the diagnostic
     });
     ParserGuard guard("", name, text.size(), limits.seconds);
     module = parseSourceFile<ModuleOp>(sources, ParserConfig(context));

@@ -63,8 +63,7 @@ std::optional<int64_t> fsdp::getPosition(Operation *constant) {
   return position ? std::optional<int64_t>(position.getInt()) : std::nullopt;
 }
 
-/// Rewrites `params['h'][0]["w"]` and `params.h[0].w` to `h.0.w`. Returns text without brackets
-/// unchanged.
+/// Converts `params['h'][0]["w"]` and `params.h[0].w` to `h.0.w`. Keeps text without brackets.
 static std::string dottedPath(StringRef text) {
   size_t bracket = text.find('[');
   if (bracket == StringRef::npos)

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// `--params` and `--buffer` name arguments and constants by their position in the file or by name.
-// fsdp-select-entry records the positions before other passes move ops; the functions below read
-// the positions.
+// The values of `--params` and `--buffer` identify arguments and constants by position in the file
+// or by name. fsdp-select-entry stores the positions in attributes before other passes move ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +18,17 @@
 
 namespace mlir::fsdp {
 
-/// Discardable attribute with the position of an argument or constant. Import finally removes it.
+/// Discardable attribute: the position of an argument or constant. fsdp-name-batch removes it.
 inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 
-/// Discardable attribute of constants for which --buffer says `keep` or gives a file.
+/// Discardable attribute of a constant for which --buffer specifies `keep` or a file.
 inline constexpr llvm::StringLiteral keepAttr = "fsdp.keep";
 
-/// Returns the value of a tensor constant of any dialect; null if `op` is no such constant.
+/// If `op` is a tensor constant of any dialect, returns its value, else null.
 ElementsAttr constantValue(Operation *op);
 
-/// Returns whether `op` is a tensor constant of rank ≥ 1 and not a splat: a weight or a buffer that
-/// an exporter wrote into the module.
+/// Returns whether `op` is a table: a tensor constant of rank ≥ 1 that is no splat. Tables are
+/// weights or buffers that an exporter wrote into the module.
 bool isTable(Operation *op);
 
 /// Returns the resource key of a table; empty if its values are inline.
@@ -43,8 +42,8 @@ void setPosition(Operation *constant, int64_t position);
 int64_t getPosition(BlockArgument arg);
 std::optional<int64_t> getPosition(Operation *constant);
 
-/// Returns the name that a location gives an argument: `loc("params['h'][0]['w']")` gives `h.0.w`.
-/// Returns an empty string if the location has no name.
+/// Returns the name of a value from its location: `h.0.w` for `loc("params['h'][0]['w']")`. Returns
+/// an empty string if the location has no name.
 std::string nameFromLocation(Location loc);
 
 /// Returns the public function of a module that has a body; null if there is none.

@@ -10,16 +10,17 @@
 //                                               step %step first %sample site 0 per_sample 16
 //                                          %y = %x * %f
 //
-//  1. A marker is a function without a body that has `fsdp.dropout`, the probability p of a zero,
-//     or whose name is `fsdp.dropout` or begins with `fsdp.dropout.` or `fsdp.dropout_`.
-//  2. Each call gets a `site`, a number that no other random op has, in order of appearance. A call
-//     with p = 0 is replaced by its operand. A function that is called twice has been inlined
-//     twice, so the two copies of a marker draw different numbers.
-//  3. The factor is f32 (f64 for an f64 tensor); the product is rounded to the type of the tensor.
-//  4. A sample must draw the same numbers on every rank. The first dimension of the tensor
-//     therefore has to count samples (BatchPlace.h), as the first dimension of batch inputs does.
-//     If the preceding ops do not determine this, the pass warns.
-//  5. Missing arguments with `fsdp.key` are added.
+//  1. A marker is a function without a body whose name is `fsdp.dropout` or begins with
+//     `fsdp.dropout.` or `fsdp.dropout_`, or that has the attribute `fsdp.dropout`. The attribute
+//     is the probability p of a zero.
+//  2. Each call of a marker gets a `site`, a number that no other random op has, in program order.
+//     A call with p = 0 is replaced by its operand. If a function that calls a marker was inlined
+//     twice, the two copies of the call have different sites and thus different random numbers.
+//  3. The random factor is f32, or f64 for an f64 tensor. The product has the type of the tensor.
+//  4. The random numbers of a sample must not depend on the rank that processes the sample. The
+//     first dimension of the tensor must therefore be the batch, as in batch inputs. If the
+//     preceding ops do not prove this (BatchPlace.h), the pass warns.
+//  5. Arguments with `fsdp.key` (seed, step and first sample) are added if they are missing.
 //
 // Runs after functions are inlined and parameters are marked. O(ops)
 //
@@ -42,7 +43,7 @@ using namespace mlir::fsdp;
 
 static constexpr llvm::StringLiteral dropoutAttr = "fsdp.dropout";
 
-/// Largest number of random elements of a sample that constraint (C3) of fsdp.random allows.
+/// Largest number of elements per sample that the constraint (C3) of fsdp.random allows.
 static constexpr int64_t maxPerSample = int64_t(1) << 33;
 
 namespace {
@@ -60,9 +61,9 @@ private:
   int64_t nextSite();
   void replace(func::CallOp call);
 
-  llvm::StringMap<double> markers; ///< probability of each marker function
+  llvm::StringMap<double> markers; ///< probability p of each marker, by name
   func::FuncOp entry;
-  SmallVector<BlockArgument> inputs; ///< arguments that come with each batch
+  SmallVector<BlockArgument> inputs; ///< arguments that are batch inputs
   int64_t batch = 0;
   llvm::DenseSet<int64_t> sites; ///< sites in use
   int64_t site = 0;
@@ -76,7 +77,6 @@ static bool isMarker(func::FuncOp func) {
   return isNamed || func->hasAttr(dropoutAttr);
 }
 
-/// Reads the probability of every marker function.
 LogicalResult ReadDropoutMarkersPass::readDeclarations() {
   LogicalResult result = success();
   for (auto func : getOperation().getOps<func::FuncOp>()) {
@@ -104,7 +104,8 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
   return result;
 }
 
-/// Finds the batch inputs and the batch size: the first dimension of `tokens` or of all inputs.
+/// Finds the batch inputs and the batch size: the first dimension of the input `tokens` or, without
+/// such an input, of all inputs.
 LogicalResult ReadDropoutMarkersPass::readBatch() {
   BlockArgument deciding;
   bool agree = true;
@@ -143,7 +144,7 @@ LogicalResult ReadDropoutMarkersPass::readBatch() {
   return diag;
 }
 
-/// Verifies that the first dimension of the operand counts samples.
+/// Verifies that the first dimension of the operand of `call` is the batch.
 LogicalResult ReadDropoutMarkersPass::checkPlace(func::CallOp call, const BatchPlaces &places) {
   auto type = cast<RankedTensorType>(call.getOperand(0).getType());
   BatchPlace place = places.get(call.getOperand(0));
@@ -209,7 +210,7 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   return checkPlace(call, places);
 }
 
-/// Returns the argument with `fsdp.key = name`; appends it to the arguments if it is missing.
+/// Returns the argument with `fsdp.key = name`. If there is none, appends it to the arguments.
 Value ReadDropoutMarkersPass::getKey(StringRef name) {
   for (BlockArgument arg : entry.getArguments())
     if (auto key = entry.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
@@ -267,7 +268,7 @@ void ReadDropoutMarkersPass::replace(func::CallOp call) {
 }
 
 void ReadDropoutMarkersPass::runOnOperation() {
-  // Drop the state from another module.
+  // Drop the state of the previous module.
   markers.clear();
   inputs.clear();
   sites.clear();

@@ -7,18 +7,18 @@
 //   %y = call @fsdp.stop_gradient(%x)          ->   %y = fsdp.stop_gradient %x
 //   func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
 //
-// Replaces stop-gradient markers by the op. A marker is one of:
+// Replaces stop-gradient markers by `fsdp.stop_gradient`. A marker is one of:
 //
 //  - a call of a function without a body whose name is `fsdp.stop_gradient` or begins with
 //    `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that has the attribute
 //    `fsdp.stop_gradient`.
 //  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input.
-//  - the op itself.
+//  - an op `fsdp.stop_gradient`.
 //
-// The attribute on any other op is an error, because a transformation must have moved it there. If
-// the module or a function has `fsdp.num_stop_gradients = N`, it must contain N markers. Another
-// count is an error, because a transformation must have dropped or copied a marker. Runs before
-// functions are inlined. O(ops)
+// If any other op has the attribute, this is an error, because a transformation must have moved the
+// attribute. A module or a function with the attribute `fsdp.num_stop_gradients = N` must contain N
+// markers. Another number is an error, because a transformation must have dropped or copied a
+// marker. The pass runs before functions are inlined. O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,12 +54,12 @@ static bool isMarkerName(StringRef name) {
          (name.empty() || name.starts_with(".") || name.starts_with("_"));
 }
 
-/// Returns whether calls of `func` are markers.
+/// Returns whether a call of `func` is a marker.
 static bool isMarkerFunction(func::FuncOp func) {
   return isMarkerName(func.getSymName()) || func->hasAttr(stopGradientAttr);
 }
 
-/// Returns whether `op` is the identity on its one input.
+/// Returns whether `op` has one input and yields it unchanged.
 static bool isIdentity(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 1 || op->getNumResults() != 1 ||
       !llvm::hasSingleElement(op.getBody()->getOperations()))
@@ -78,7 +78,7 @@ bool ReadStopMarkersPass::isMarker(Operation *op) {
   return isa<linalg::GenericOp>(op) && op->hasAttr(stopGradientAttr);
 }
 
-/// Reports a marker function with a body, and the attribute on an op that is not a marker.
+/// Emits an error if `op` is a marker function with a body, or has the attribute but is no marker.
 LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
   if (auto func = dyn_cast<func::FuncOp>(op); func && isMarkerFunction(func)) {
     if (func.isExternal())
@@ -123,7 +123,7 @@ LogicalResult ReadStopMarkersPass::replace(Operation *op) {
   return success();
 }
 
-/// Compares the number of markers in `holder` with the number that the exporter wrote.
+/// Verifies that `holder` contains as many markers as its attribute `fsdp.num_stop_gradients` says.
 LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
   Attribute written = holder->removeDiscardableAttr(numStopGradientsAttr);
   if (!written)
@@ -149,7 +149,7 @@ LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
 }
 
 void ReadStopMarkersPass::runOnOperation() {
-  // Drop the markers of another module.
+  // Drop the state of the previous module.
   markerFunctions.clear();
   bool failedAny = false;
   SmallVector<Operation *> markers;

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reports located errors with advice, before another pass can fail on the same op:
+// Reports unsupported ops with location and advice, before another pass can fail on them:
 //
-// - In the first pass: ops of unsupported dialects (torch, tm_tensor, scf, memref), random
+// - When it runs first: ops of unsupported dialects (torch, tm_tensor, scf, memref), random
 //   generators with state, several blocks, arguments of dynamic shape, used arguments without
 //   elements, tensors of more than 2^48 elements, complex numbers, and resources of the wrong size.
-// - After folding: results whose shape is still dynamic (option `shapes`).
+// - With the option `shapes`, after folding: results whose shape is still dynamic.
 //
 // Reports at most eight errors.
 //

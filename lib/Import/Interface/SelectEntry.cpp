@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes one function the only public one, numbers its arguments and the constants for the options,
-// and drops globals and attributes that exporters leave in a module.
+// Makes one function the only public one, numbers its arguments and the constants for options, and
+// drops globals and attributes that exporters leave in a module.
 //
 //   ml_program.global @global_seed          func.func @loss(%a {fsdp.position = 0})
 //   func.func @loss(%a)                ->     arith.constant {fsdp.position = 0}
 //     arith.constant dense_resource<..>     func.func private @helper()
 //   func.func @helper()
 //
-//  1. Choose the entry; every other function becomes private.
+//  1. Choose the entry function; make every other function private.
 //  2. Number the entry's arguments, and all tensor constants that are not splats, in the order of
-//     the text. Inlining and lifting keep the attributes, so positions in `--params` and `--buffer`
-//     are those of the file.
+//     the text. Later passes keep these numbers, so that `--params` and `--buffer` can refer to
+//     positions in the file.
 //  3. Drop unused globals and attributes of unknown dialects.
 //
 //===----------------------------------------------------------------------===//
@@ -43,8 +43,8 @@ private:
 };
 } // namespace
 
-/// Returns the function called `entry`, or the only public one with a body. Returns null with an
-/// error if there is none or more than one.
+/// Returns the function called `entry`, or the only public one with a body. Emits an error and
+/// returns null if there is no such function or several.
 func::FuncOp SelectEntryPass::findEntry() {
   ModuleOp module = getOperation();
   SmallVector<func::FuncOp> candidates;
@@ -73,8 +73,7 @@ func::FuncOp SelectEntryPass::findEntry() {
   return nullptr;
 }
 
-/// Erases unused globals. torch writes `ml_program.global private mutable @global_seed` into every
-/// module.
+/// Erases unused globals. torch writes `ml_program.global private mutable @global_seed`.
 void SelectEntryPass::dropGlobals() {
   ModuleOp module = getOperation();
   for (auto global : llvm::make_early_inc_range(module.getOps<ml_program::GlobalOp>()))

@@ -12,11 +12,11 @@
 //
 // For each lookup (rows of a table, classes of a loss), compute the range of its ids:
 //
-//  1. The range is valid: nothing to do.
-//  2. The ids depend on one argument without a limit: set the greatest limit that makes the range
-//     valid. If several lookups set a limit, the least one remains.
-//  3. The ids are an element of an argument whose limit is too large, or an invalid constant: emit
-//     an error.
+//  1. If all ids are valid, do nothing.
+//  2. If the ids depend on one argument without a given limit, set the greatest limit that makes
+//     all ids valid. The least limit remains if several lookups limit one argument.
+//  3. If the ids are elements of an argument whose given limit is too large, or constants out of
+//     range, emit an error.
 //  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
 //
 // O(lookups · ops). DropAsserts.cpp handles `tensor.extract` in bodies.
@@ -56,8 +56,8 @@ static std::string describe(const RowLookup &lookup) {
   return "in [0, " + std::to_string(lookup.extent) + "), the " + lookup.what.str();
 }
 
-/// Sets the greatest limit of an argument with which the ids of a lookup are valid. Fails if there
-/// is none.
+/// Sets the greatest limit of an argument with which the ids of a lookup are valid. Fails if no
+/// limit makes them valid.
 LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument arg) {
   int64_t limit = std::min(lookup.extent, getLargestLimit(arg.getType()));
   func::FuncOp func = getOperation();
@@ -84,7 +84,6 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
   return success();
 }
 
-/// Returns the operand of a lookup that holds its ids.
 static OpOperand &getIdsOperand(const RowLookup &lookup) {
   for (OpOperand &operand : lookup.op->getOpOperands())
     if (operand.get() == lookup.ids)
@@ -130,7 +129,7 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
 
 void BoundIdsPass::runOnOperation() {
   func::FuncOp func = getOperation();
-  // Drop the ranges of another function: its values may be freed, and their addresses used again.
+  // Drop the ranges of another function, whose values may be freed and their addresses used again.
   ranges = {};
   inferred.clear();
   if (func.isExternal())

@@ -16,8 +16,8 @@
 //  1. Clamp the ids, so that no kernel reads outside the table.
 //  2. Reduce the ids to one i64: 0 if all ids are valid, else an id that is out of range. The
 //     unsigned maximum does not depend on the order of reduction.
-//  3. Return the i64 as a further result. The update skips a step in which this result is not 0
-//     (AddStepBlock.cpp).
+//  3. Return the i64 as an additional result of the function. The update skips a step in which this
+//     result is not 0 (AddStepBlock.cpp).
 //
 // Targets that a loss ignores are valid and are not clamped. O(ids).
 //
@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the first file location of an op as text; the name of the op if it has none.
+/// Returns the first file location of an op as text, or the name of an op without a location.
 static std::string describeLocation(Operation *op) {
   std::string text;
   op->getLoc()->walk([&](Location part) {
@@ -61,7 +61,7 @@ static Value constant(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(b, loc, value, 64);
 }
 
-/// Computes min(max(id, 0), extent - 1) for each id; keeps ignored ids.
+/// Computes min(max(id, 0), extent - 1) for each id; keeps ids that the loss ignores.
 static Value clamp(const RowLookup &lookup, OpBuilder &b) {
   Location loc = lookup.op->getLoc();
   auto type = cast<RankedTensorType>(lookup.ids.getType());
@@ -87,7 +87,7 @@ static Value clamp(const RowLookup &lookup, OpBuilder &b) {
       .getResult(0);
 }
 
-/// Computes the unsigned maximum of the ids that are out of range; 0 if there is none.
+/// Computes the unsigned maximum of the ids that are out of range, or 0 if all ids are in range.
 static Value findWorst(const RowLookup &lookup, OpBuilder &b) {
   Location loc = lookup.op->getLoc();
   int64_t rank = cast<RankedTensorType>(lookup.ids.getType()).getRank();

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Interprets constants, generics, views, slices and concatenations. A body is translated once into
-// a list of steps, which run at each point of the loops. Sums of floats are not computed, since the
-// kernel determines their order.
+// Interprets constants, generics, views, slices and concatenations. The body of an op is translated
+// once into a list of steps, which run at each point of the op's loops. Sums of floats are not
+// computed, because their order depends on the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ static int64_t countOf(ArrayRef<int64_t> shape) {
   return count;
 }
 
-/// Returns the row-major index of `at`; nothing if a coordinate is outside the shape.
+/// Returns the row-major index of the element `at`; nothing if a coordinate is outside the shape.
 static std::optional<int64_t> offsetOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> at) {
   int64_t offset = 0;
   for (auto [extent, index] : llvm::zip_equal(shape, at)) {
@@ -64,7 +64,6 @@ static void copyBlock(ConstantTable &whole, ConstantTable &part, ArrayRef<int64_
   } while (advance(point, part.shape));
 }
 
-/// Reads the elements of a constant.
 static std::optional<ConstantTable> readConstant(ElementsAttr attr) {
   ConstantTable table{llvm::to_vector(attr.getShapedType().getShape()), {}};
   auto dense = dyn_cast<DenseElementsAttr>(attr);
@@ -118,12 +117,12 @@ struct ConstantEvaluator::Program {
     Operation *op;
     unsigned slot;
     SmallVector<unsigned, 4> operands;
-    const ConstantTable *table; ///< source of a tensor.extract
+    const ConstantTable *table; ///< tensor that a tensor.extract reads
   };
   llvm::DenseMap<Value, unsigned> slots;
   std::vector<Scalar> values;
   SmallVector<Input> inputs;
-  SmallVector<std::pair<unsigned, unsigned>> indices; ///< slot of a linalg.index, and its loop
+  SmallVector<std::pair<unsigned, unsigned>> indices; ///< slots of linalg.index ops, and loops
   SmallVector<Step> steps;
 
   unsigned add(Value value, Scalar initial = {}) {
@@ -133,8 +132,8 @@ struct ConstantEvaluator::Program {
   }
 };
 
-/// Appends the steps that compute `value`, which is in the body of `op` or a scalar from outside.
-/// Returns false if an op is not supported.
+/// Appends the steps that compute `value`, a value of the body of `op` or a scalar from outside the
+/// body. Returns false if an op is not supported.
 bool ConstantEvaluator::write(Program &program, linalg::LinalgOp op, Value value) {
   if (program.slots.contains(value))
     return true;
@@ -182,7 +181,6 @@ bool ConstantEvaluator::write(Program &program, linalg::LinalgOp op, Value value
   return true;
 }
 
-/// Computes the values of a program at a point of the loops.
 void ConstantEvaluator::run(Program &program, ArrayRef<int64_t> point) {
   SmallVector<int64_t> at;
   auto read = [&](const ConstantTable &table) {
@@ -249,7 +247,7 @@ std::optional<ConstantValue> ConstantEvaluator::get(linalg::LinalgOp op, Value v
 // Tensors
 //===----------------------------------------------------------------------===//
 
-/// Returns whether the order of a reduction changes its result.
+/// Returns whether the result of a reduction depends on the order of its elements.
 static bool dependsOnOrder(linalg::LinalgOp op) {
   if (op.getNumReductionLoops() == 0)
     return false;
@@ -260,8 +258,8 @@ static bool dependsOnOrder(linalg::LinalgOp op) {
   });
 }
 
-/// Computes all results of a structured op, because the reduction of one may read another. Returns
-/// result number `result`.
+/// Computes all results of a structured op, because the reduction of one result may read another
+/// result. Returns result number `result`.
 std::optional<ConstantTable> ConstantEvaluator::computeStructured(linalg::LinalgOp op,
                                                                   unsigned result) {
   SmallVector<int64_t> extents = op.getStaticLoopRanges();

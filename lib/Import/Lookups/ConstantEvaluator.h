@@ -21,13 +21,13 @@ struct ConstantTable {
   std::vector<Scalar> elements;
 };
 
-/// A value of a body, as a table over the loops on which it depends.
+/// A value in the body of an op, as a table over those loops of the op on which the value depends.
 struct ConstantValue {
   SmallVector<int64_t> loops; ///< loops on which the value depends, in ascending order
-  ConstantTable table;        ///< values over those loops
+  ConstantTable table;        ///< value at each point of `loops`
 };
 
-/// Computes tensors and values of bodies that depend on constants and loops alone.
+/// Computes tensors, and values in bodies of ops, that depend on constants and loop indices alone.
 class ConstantEvaluator {
 public:
   /// Largest number of elements of a tensor, and of points of the loops of an op.
@@ -37,11 +37,11 @@ public:
   /// unsupported op, or is too large.
   const ConstantTable *get(Value tensor);
 
-  /// Returns a value of the body of `op`; nothing if an element is undefined or cannot be computed.
+  /// Returns a value of the body of `op`, or nothing if it is undefined or not computable.
   std::optional<ConstantValue> get(linalg::LinalgOp op, Value value);
 
 private:
-  /// A body as a list of steps on numbered slots.
+  /// The body of an op as a list of steps on numbered slots, each of which holds a scalar.
   struct Program;
 
   std::optional<ConstantTable> compute(OpResult tensor);

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime checks ids once, when it reads a batch. The requirement of a lookup therefore becomes
-// an attribute of the argument, and the checks, wraps and clamps around the lookup are folded.
+// The runtime checks ids once, when it reads a batch. The range that a lookup requires therefore
+// becomes an attribute of the argument, and the asserts, selects and clamps around the lookup are
+// folded.
 //
 //   func @f(%ids: tensor<4xi64>)                 func @f(%ids: .. {fsdp.limit = 97})
 //     generic ins(%ids) {                  ->      generic ins(%ids) {
@@ -15,9 +16,9 @@
 //
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
 //     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
-//     all L and the old limit. If an index is valid for all ids and is not the id plus or times
-//     constants, it lowers no limit.
-//  2. If no limit makes the index of a lookup valid, clamp the index and check it in each step
+//     its old value and all L. A lookup lowers no limit if its index is valid for all ids and is
+//     not an id plus or times constants.
+//  2. If the index of a lookup is not valid for any limit, clamp it and check it in each step
 //     (CheckLookups.cpp).
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
 //     `fsdp.extra_ids` (ExtraIds.cpp).
@@ -60,7 +61,7 @@ private:
 
   IdRanges ranges;
   ExtraIds extra;
-  llvm::SmallPtrSet<Operation *, 4> covered; ///< asserts that the check of a lookup includes
+  llvm::SmallPtrSet<Operation *, 4> covered; ///< asserts that a check at run time includes
 };
 } // namespace
 
@@ -71,7 +72,7 @@ static Value withoutCasts(Value value) {
   return value;
 }
 
-/// Returns the values from which an index is computed in a body, including the index.
+/// Returns the index and the values of `body` from which it is computed.
 static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   llvm::SmallPtrSet<void *, 16> slice;
   SmallVector<Value> work{index};
@@ -85,10 +86,10 @@ static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   return slice;
 }
 
-/// An assert before a lookup on a value from which the index is computed.
+/// An assert before a lookup that compares a value from which the index is computed.
 struct IndexAssert {
   cf::AssertOp op;
-  Value tested; ///< compared value, from which the index is computed
+  Value tested; ///< value that the assert compares
 };
 
 /// Returns the asserts before a lookup that compare a value from which `index` is computed.
@@ -112,8 +113,7 @@ static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value ind
   return found;
 }
 
-/// Returns whether index `dim` of a lookup is in range and the asserts before it on the same ids
-/// hold.
+/// Returns whether index `dim` of a lookup is in range and all asserts on its ids hold.
 bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
   Value index = extract.getIndices()[dim];
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
@@ -161,7 +161,7 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
   return proven || always;
 }
 
-/// Builds an index that is out of range if `index` is, or if an assert on the same ids fails.
+/// Builds an index that is out of range if `index` is out of range or an assert on its ids fails.
 /// torch-mlir wraps negative ids into the table, and asserts that no id is negative:
 ///   assert(%id >= 0), %at = select(%id < 0, %id + V, %id)   ->   select(%id >= 0, %at, %id)
 Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent,
@@ -205,7 +205,7 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   IRRewriter b(&getContext());
   FailureOr<Ids> ids = failure();
-  // The first advice is for a lookup outside generics, such as in an attention region.
+  // This advice is for lookups outside generics, such as in a region of attention.
   StringRef advice = "clamp the index with arith.maxsi and arith.minsi";
   if (generic && affineIndex(index)) {
     advice = "the index depends on loops alone; correct the model";
@@ -253,7 +253,7 @@ bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
   return lowerLimits(extract, dim, arguments);
 }
 
-/// Returns whether a comparison, such as `x == -100`, tests whether a target is ignored.
+/// Returns whether a comparison, such as `x == -100`, tests if a target is ignored.
 static bool testsForIgnored(arith::CmpIOp cmp) {
   APInt value;
   return llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne},
@@ -261,13 +261,13 @@ static bool testsForIgnored(arith::CmpIOp cmp) {
          matchPattern(cmp.getRhs(), m_ConstantInt(&value)) && value.isNegative();
 }
 
-/// Returns the result of a comparison; nothing if the ranges do not determine it.
+/// Returns the result of a comparison, or nothing if the ranges do not determine the result.
 static std::optional<int64_t> decideComparison(arith::CmpIOp cmp, IdRanges &ranges) {
   IntegerRange range = ranges.get(cmp.getResult());
   return range.isSingle() ? std::optional<int64_t>(range.lo) : std::nullopt;
 }
 
-/// Returns the index of the operand that a minimum or maximum equals; nothing if it is not known.
+/// Returns the index of the operand that a minimum or maximum equals, or nothing if unknown.
 static std::optional<int64_t> decideExtremum(Operation *op, IdRanges &ranges) {
   IntegerRange lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
   bool isMax = isa<arith::MaxSIOp>(op);
@@ -310,7 +310,7 @@ void DropAssertsPass::dropAsserts() {
 }
 
 void DropAssertsPass::runOnOperation() {
-  // Drop the ranges of another function: its values may be freed, and their addresses used again.
+  // Drop the ranges of another function, whose values may be freed and their addresses used again.
   ranges = {};
   extra = {};
   covered.clear();
@@ -319,7 +319,7 @@ void DropAssertsPass::runOnOperation() {
     if (isa<RankedTensorType>(op.getTensor().getType()))
       extracts.push_back(op);
   });
-  // Lower all limits first: a limit from one lookup may make the index of another valid.
+  // Lower all limits first, because a limit for one lookup may make another lookup valid.
   for (tensor::ExtractOp extract : extracts)
     for (unsigned dim = 0, e = extract.getIndices().size(); dim < e; ++dim)
       inferLimit(extract, dim);

@@ -4,22 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Buckets of relative positions and similar indices depend on no input, but the rules on ranges
-// cannot bound them (a logarithm is rounded to an integer). This pass computes their values.
+// Buckets of relative positions and similar indices depend on no input, but IntegerRange.h cannot
+// bound them (a logarithm is rounded to an integer). This pass computes their values.
 //
 //   generic outs(..) {                          %t = constant dense<[..]> : tensor<32x32xi64>
 //     %d = %j - %i                              generic ins(%t) outs(..) {
 //     %b = fptosi(log(%d) · 3.7)          ->    ^bb0(%b: i64, ..):
 //     tensor.extract %bias[%b, %h] }              tensor.extract %bias[%b, %h] }
 //
-//  1. Take every index of a tensor.extract in a generic that is not known to be in range. Find the
-//     last integer values of its computation that depend on constants and loops alone.
-//  2. Compute them over the loops that they depend on (ConstantEvaluator.h).
-//  3. If the computed values have a smaller range than the rules give, they become a constant input
-//     of the generic.
+//  1. Take every index of a tensor.extract in a generic that is not known to be in range. Among the
+//     integer values from which the index is computed, find the last ones that depend on constants
+//     and loop indices alone.
+//  2. Compute these values for all points of the loops that they depend on (ConstantEvaluator.h).
+//  3. If the computed values have a smaller range than IntegerRange.h derives, make them a constant
+//     input of the generic.
 //
-// Affine functions of loops, and integers whose range suffices, are kept, because later passes read
-// them as positions. Masks remain comparisons.
+// Does not replace affine functions of loops and integers with a sufficient range, because later
+// passes read them as positions. Masks remain comparisons.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,7 @@ struct Found {
   ConstantValue constant;
 };
 
-/// Finds values to compute in the body of one generic.
+/// Finds the values in the body of one generic that become constant inputs.
 struct Finder {
   linalg::GenericOp op;
   ConstantEvaluator &evaluator;
@@ -71,8 +72,8 @@ static IntegerRange rangeOf(const ConstantTable &table) {
   return range;
 }
 
-/// Collects the last values in the computation of `value` that are constant and have a smaller
-/// range than the rules give.
+/// Among the values from which `value` is computed, collects the last constant ones whose range is
+/// smaller than IntegerRange.h derives.
 void Finder::find(Value value) {
   while (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(value.getDefiningOp()))
     // Look through casts, because checks next to the lookup also read the value before the cast.
@@ -143,8 +144,7 @@ void EvaluateConstantsPass::runOnOperation() {
         finder.find(index);
     for (const Found &one : finder.found)
       replace(extract, one);
-    // Drop the cache: it is keyed by address, and a new op may have the address of a rebuilt
-    // generic.
+    // Drop the cache, because its keys are addresses, which new ops may have again.
     if (!finder.found.empty())
       evaluator = ConstantEvaluator();
   }

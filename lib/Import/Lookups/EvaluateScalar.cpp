@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The semantics are those of arith and math: integers wrap. A quotient by 0 is undefined, and so is
-// the conversion of a float that no integer of the type holds. Every op except a select passes an
-// undefined operand on to its result.
+// The semantics are those of arith and math: integers wrap. A quotient by 0 is undefined. The
+// conversion of a float to an integer type that cannot hold it is undefined, too. The result of
+// every op except a select is undefined if an operand is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ std::optional<Scalar> fsdp::readScalar(Attribute attr) {
 using IntegerFunction = Scalar (*)(int64_t, int64_t, unsigned width);
 using RealFunction = double (*)(double, double);
 
-/// Returns the quotient of signed numbers rounded down (or up), without overflow.
+/// Returns the quotient of signed numbers, rounded down or up, without overflow.
 static Scalar divide(int64_t a, int64_t b, unsigned width, int direction) {
   if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min()))
     return Scalar::poison();
@@ -200,7 +200,7 @@ static Scalar evaluateCast(Operation *op, Scalar x) {
   unsigned width = widthOf(from);
   int64_t value = extendsSign ? (width == 1 ? -x.integer : x.integer)
                               : static_cast<int64_t>(unsignedOf(x.integer, width));
-  // The result must be rounded once, so an integer that is inexact as f64 is not converted.
+  // The result must be rounded only once, so refuse an integer that f64 cannot represent.
   if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
     return std::abs(value >> 1) < int64_t(1) << 52
                ? Scalar::of(roundTo(static_cast<double>(value), to))

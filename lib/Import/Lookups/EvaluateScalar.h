@@ -16,7 +16,7 @@ namespace mlir::fsdp {
 struct Scalar {
   int64_t integer = 0;
   double real = 0;
-  bool undefined = false; ///< poison, such as a quotient by 0
+  bool undefined = false; ///< whether the value is poison, such as a quotient by 0
 
   static Scalar of(int64_t value) { return {value, 0, false}; }
   static Scalar of(double value) { return {0, value, false}; }
@@ -29,8 +29,8 @@ std::optional<Scalar> readScalar(Attribute attr);
 /// Returns whether evaluateScalar() supports the op with its types.
 bool isKnownScalarOp(Operation *op);
 
-/// Returns the result of an op of arith or math on numbers. Functions of math are computed in f64
-/// and rounded once.
+/// Returns the result of an op of arith or math on numbers. Ops of math are computed in f64, and
+/// the result is rounded once.
 Scalar evaluateScalar(Operation *op, ArrayRef<Scalar> operands);
 
 } // namespace mlir::fsdp

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rewrites lookups that do not read rows of a table, such as the log-probability of a target. A
-// lookup becomes a sum over the dimension with the computed index:
+// Rewrites lookups that do not read whole rows of a table, such as the log-probability of a target.
+// Such a lookup becomes a sum over the dimension with the computed index:
 //
 //   generic ins(%t) {                          %p = generic ins(%logp, %t)
 //     tensor.extract %logp[index 0, %t] }  ->    { sum over v of select(v == %t, %logp[d0, v], 0) }
 //
-// The sum is differentiable without a scatter; each lookup costs O(size of the dimension). Applies
-// also to integer tables (a mask read at positions) and to indices such as n - 1 - d (a flip).
+// The sum has a derivative without a scatter, but each lookup costs O(size of the dimension). Also
+// rewrites lookups in integer tables (a mask) and at indices such as n - 1 - d (a flip).
 //
-// RaiseCrossEntropy.cpp raises losses, and RaiseEmbedding.cpp raises rows of tables.
+// RaiseCrossEntropy.cpp raises losses, and RaiseEmbedding.cpp raises lookups of rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +38,9 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 };
 } // namespace
 
-/// Appends the indices of a lookup as functions of the loops to `exprs`, with dimension `v` for the
-/// index that is neither a loop nor a constant. Returns the dimension of that index; fails unless
-/// there is exactly one.
+/// Appends the indices of a lookup as functions of the loops to `exprs`. The index that is neither
+/// a loop nor a constant becomes the affine dimension `v`. Returns the number of that index; fails
+/// unless there is exactly one such index.
 static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v,
                                             SmallVectorImpl<AffineExpr> &exprs) {
   std::optional<unsigned> picked;
@@ -68,8 +68,7 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
   return used;
 }
 
-/// Returns the slice of the tensor that a lookup reads. A loop may be shorter than the dimension
-/// that it indexes.
+/// Returns the slice of the tensor that a lookup reads, as loops may be shorter than dimensions.
 static Value sliceReached(tensor::ExtractOp extract, ArrayRef<AffineExpr> exprs,
                           ArrayRef<int64_t> extents, OpBuilder &b) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
@@ -105,7 +104,7 @@ static LogicalResult expand(tensor::ExtractOp extract) {
   if (failed(ids))
     return failure();
 
-  // The loops of the sum are the loops that the lookup depends on, then v.
+  // The sum has the loops that the lookup depends on, then the loop `v`.
   AffineMap tableMap = AffineMap::get(numLoops + 1, 0, exprs, b.getContext());
   SmallVector<unsigned> loops = usedLoops({tableMap, ids->map}, numLoops);
   unsigned rank = loops.size();

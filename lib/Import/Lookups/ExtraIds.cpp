@@ -13,13 +13,14 @@
 //  1. The candidates are the constants outside the limit with which elements of an argument are
 //     compared for equality, and the values in `fsdp.extra_ids`.
 //  2. Assume that every element of the argument is the candidate. Accept the candidate if each
-//     cf.assert holds, and each lookup is in range or its result reaches only branches of selects
-//     that are not taken. The index, the selects and the asserts must read the same element. The
-//     conclusion then also holds if only some elements are the candidate.
-//  3. Guard lookups of the second form by a select of the first form.
+//     cf.assert holds and each lookup out of range has a result that reaches only branches of
+//     selects that are not taken. The index of a lookup, the selects and the asserts must read the
+//     same element of the argument. The conclusion then holds even if only some elements are the
+//     candidate.
+//  3. Replace the candidate by 0 in lookups of the second form, with a select as in the first form.
 //
-// O(candidates x lookups x size of their indices). The runtime rejects a batch with any other value
-// outside the limit.
+// O(candidates x lookups x size of their indices). The runtime rejects a batch with a value that is
+// neither in the limit nor an extra id.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +41,8 @@ static bool dependsOnArgument(Value value, BlockArgument arg) {
   return llvm::is_contained(arguments, arg);
 }
 
-/// Finds the element of a tensor that depends on `arg` and that a formula reads. Returns false if
-/// the formula may read several elements.
+/// Finds the element that a formula reads of a tensor that depends on `arg`. Returns false if the
+/// formula may read several elements.
 static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
                         unsigned depth = 0) {
   Point p = settle(point);
@@ -64,7 +65,7 @@ static bool findElement(const Point &point, BlockArgument arg, std::optional<Poi
   return true;
 }
 
-/// Returns the point of a scalar in a body, with the loops as its position.
+/// Returns a scalar of a body as a Point whose position is the loops of the op.
 static std::optional<Point> pointOf(Value value) {
   auto generic = dyn_cast<linalg::GenericOp>(value.getParentRegion()->getParentOp());
   if (!generic)
@@ -75,8 +76,8 @@ static std::optional<Point> pointOf(Value value) {
   return point;
 }
 
-/// Returns whether every use of a scalar ends in a branch that a select does not take, and the
-/// conditions of these selects read `element`.
+/// Returns whether every use of a scalar ends in a branch that a select does not take, where the
+/// condition of the select reads `element`.
 static bool isDiscarded(Value value, BlockArgument arg, std::optional<Point> &element,
                         IdRanges &ranges) {
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {

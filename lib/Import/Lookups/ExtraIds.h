@@ -18,12 +18,12 @@ namespace mlir::fsdp {
 class ExtraIds {
 public:
   /// Finds extra ids and sets `fsdp.extra_ids`. Replaces an extra id by 0 in lookups whose result
-  /// the model then ignores. Requires that the limits are set. Fails with an error if the function
-  /// lists an id that the model does not handle.
+  /// the model then ignores. Requires that `fsdp.limit` is set. Fails with an error if
+  /// `fsdp.extra_ids` already lists an id that the model does not handle.
   LogicalResult run(func::FuncOp func);
 
-  /// Returns whether `decide` gives the same result for `op` with the limits and with each extra
-  /// id.
+  /// Returns whether `decide` returns equal results for `op` with ids in the limits and with each
+  /// extra id.
   bool agree(Operation *op, llvm::function_ref<std::optional<int64_t>(IdRanges &)> decide);
 
   unsigned count() const { return cases.size(); }
@@ -31,14 +31,13 @@ public:
   IdRanges &getLimits() { return limits; }
 
 private:
-  /// Ranges if all elements of `arg` are `value` and the other arguments are within their limits.
+  /// Ranges if all elements of `arg` are `value` and other arguments are in their limits.
   struct Case {
     BlockArgument arg;
     int64_t value;
     IdRanges ranges;
   };
-  /// A lookup whose index `dim` is out of range for an extra id. The model then ignores the result
-  /// of the lookup.
+  /// A lookup whose index `dim` is out of range for an extra id, but whose result is then ignored.
   struct Guard {
     tensor::ExtractOp extract;
     unsigned dim;

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes ranges by the rules of IntegerRange.h and caches them. A value that may wrap has the
-// range of its type. A select with a known condition has the range of the chosen branch. The range
-// of `select(id < 0, id + V, id)` is therefore that of id if id is in [0, V).
+// Computes ranges by the rules of IntegerRange.h and caches them. A value whose computation may
+// overflow has the range of its type. A select with a known condition has the range of the chosen
+// branch. The range of `select(id < 0, id + V, id)` is therefore that of id if id is in [0, V).
 //
-// The range of a reduction is a fixed point of its body (the index of a maximum). If none is found,
-// the range is the initial value plus the number of steps times the range of the term. IdSets.cpp
-// computes unions of intervals.
+// The range of a reduction, such as the index of a maximum, is a fixed point of its body. If no
+// fixed point is found, the range is the initial value plus the number of iterations times the
+// range of the added term. IdSets.cpp computes unions of intervals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,12 +30,12 @@ IntegerRange IdRanges::get(Value value) {
     return it->second;
   IntegerRange range = compute(value), bound = IntegerRange::ofType(value.getType());
   if (!range.within(bound))
-    range = bound; // the value may wrap
+    range = bound; // the computation may overflow
   return known[value] = range;
 }
 
-/// Returns the captured tensor of an argument of an attention region. If the argument is an index,
-/// returns null and the extent of b, h, q or k.
+/// Returns the captured tensor of an argument of an attention region. If the argument is one of the
+/// indices b, h, q and k, returns null and the extent of the index.
 static std::pair<Value, int64_t> attentionArgument(AttentionOp op, BlockArgument arg) {
   unsigned own = arg.getParentRegion() == &op.getScoreMod() ? 5 : 4;
   if (arg.getArgNumber() >= own)
@@ -136,7 +136,7 @@ void IdRanges::clearBody(linalg::GenericOp op) {
       erase(value);
 }
 
-/// Returns the range of a reduction. Searches a fixed point of the body in at most 3 rounds.
+/// Returns the range of a reduction. Searches for a fixed point of the body in at most 3 rounds.
 IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
   BlockArgument sum = op.getRegionOutputArgs()[result];
   Value yielded = op.getBody()->getTerminator()->getOperand(result);
@@ -168,7 +168,8 @@ IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
 
 bool IdRanges::followsArgument(Value value) {
   auto in = [&](unsigned i) { return value.getDefiningOp()->getOperand(i); };
-  // Returns whether at least one value is not constant and all such values follow an argument.
+  // Returns whether at least one of the values is not constant and followsArgument() holds for each
+  // value that is not.
   auto anyFollows = [&](ValueRange values) {
     auto others = llvm::make_filter_range(
         values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });

@@ -26,7 +26,7 @@ public:
   /// Returns the interval of a scalar, or of all elements of a tensor.
   IntegerRange get(Value value);
 
-  /// Returns the range as a union of intervals, such as [0, limit) and -100 for padded labels.
+  /// Returns the range as a union of intervals: [-100, -100] and [0, limit) for padded labels.
   IdSet getSet(Value value);
 
   /// Assumes that every element of an argument is in [0, limit), or in `interval`.
@@ -42,8 +42,8 @@ public:
     clear();
   }
 
-  /// Returns whether the value is an element of a function argument, plus or times constants. Folds
-  /// selects, minima and maxima that the assumptions decide.
+  /// Returns whether the value is an element of a function argument, plus or times constants. Looks
+  /// through selects, minima and maxima whose result the assumed ranges determine.
   bool followsArgument(Value value);
 
   /// Collects the integer arguments of the function that a value depends on.

@@ -5,18 +5,19 @@
 //===----------------------------------------------------------------------===//
 //
 // Models pad or mask labels with a value that is not an id, and replace that value before the
-// lookup. One interval cannot represent this; a union of intervals can:
+// lookup. A union of intervals, unlike one interval, can represent the range of such labels:
 //
 //   %p = pad %labels with -100             [0, 256) or -100
 //   %k = cmpi ne, %p, -100
 //   %s = select %k, %p, 0                  [0, 256)
 //
 //  1. The set of a padding, a concatenation or a select is the union of the sets of the inputs.
-//  2. If the condition of a select compares the element of a branch (plus a constant) with a
-//     constant, the branch contributes only the values for which it is taken. The comparison may be
-//     in another body (Points.h).
+//  2. If the condition of a select compares the element that a branch yields (plus a constant) with
+//     a constant, the branch contributes only the values for which it is taken. The comparison may
+//     be in another body (Points.h).
 //
-// A set has at most 4 intervals; the smallest gaps are closed. O(1) per value.
+// A set has at most 4 intervals; those with the smallest gaps between them are merged. O(1) per
+// value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +33,8 @@ static constexpr int64_t lowest = std::numeric_limits<int64_t>::min(),
                          highest = std::numeric_limits<int64_t>::max();
 static constexpr unsigned maxIntervals = 4;
 
-/// Sorts intervals and merges those that touch. Closes the smallest gaps until at most maxIntervals
-/// are left.
+/// Sorts intervals and merges those that touch. Merges intervals with the smallest gaps until at
+/// most maxIntervals are left.
 static IdSet normalise(IdSet set) {
   llvm::sort(set, [](IntegerRange a, IntegerRange b) {
     return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi);
@@ -100,7 +101,7 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
     return c == lowest ? IdSet() : IdSet{{lowest, c - 1}};
   case P::sle:
     return {{lowest, c}};
-  // As unsigned numbers, negative numbers are the greatest.
+  // In an unsigned comparison, negative numbers are greater than all others.
   case P::ult:
     return c < 0 ? all : c == 0 ? IdSet() : IdSet{{0, c - 1}};
   case P::ule:
@@ -143,7 +144,7 @@ static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Follows a point back through casts that keep the number.
+/// Follows a point back through casts that do not change the number.
 static Point withoutCasts(Point point) {
   point = settle(point);
   while (!point.isTensor() &&
@@ -153,8 +154,8 @@ static Point withoutCasts(Point point) {
   return point;
 }
 
-/// Adds `offset` to each value, saturating at the limits of i64. Does not move a bound at such a
-/// limit, because such a bound means "unbounded".
+/// Adds `offset` to each value, saturating at the limits of i64. Keeps a bound that equals such a
+/// limit, because it means "unbounded".
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;
@@ -168,14 +169,14 @@ static IdSet shift(IdSet set, int64_t offset) {
 }
 
 namespace {
-/// An element plus a constant.
+/// The sum of an element and a constant.
 struct Sum {
   Point base;
   int64_t offset = 0;
 };
 } // namespace
 
-/// Splits an element into a base and a constant, as long as the sum cannot wrap.
+/// Splits an element into the sum of a base and a constant, if the sum cannot overflow.
 static Sum decompose(const Point &point, IdRanges &ranges) {
   Sum sum{withoutCasts(point)};
   for (unsigned steps = 0; steps < 4; ++steps) {
@@ -308,7 +309,7 @@ IdSet IdRanges::computeSet(Value value) {
             tensor::ExtractOp, tensor::SplatOp>([&](auto) { return getSet(op->getOperand(0)); })
       .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto) -> IdSet {
         IntegerRange hull = get(value);
-        // The operand's range differs if the cast wraps or extends i1.
+        // A cast that truncates, or that extends i1, changes the range.
         IdSet set = getSet(op->getOperand(0));
         return set.front().lo == hull.lo && set.back().hi == hull.hi ? set : IdSet{hull};
       })

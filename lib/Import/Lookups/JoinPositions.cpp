@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A read at two or more computed positions becomes a lookup of rows, which RaiseEmbedding.cpp
-// raises. Flips, transposed convolutions, upsampling, patches and `x[:, rows, columns]` have this
-// form.
+// A read of a tensor at two or more computed positions becomes a lookup of rows, which
+// RaiseEmbedding.cpp raises. Flips, transposed convolutions, upsampling, patches and `x[:, rows,
+// columns]` read in this way.
 //
 //   generic {                                  %t = generic: %x transposed to [H, W, C]
 //     tensor.extract %x[%c, %i / 2, 7 - %j]     ->    %r = collapse %t to [H · W, C]
@@ -15,10 +15,10 @@
 //
 //  1. A position is fixed (a constant), plain (a loop over the whole dimension), or moving (any
 //     other index). Lookups with fewer than two moving positions are left to other passes.
-//  2. A plain position moves if a moving position depends on its loop.
+//  2. A plain position becomes moving if a moving position depends on its loop.
 //  3. Transpose the tensor so that the moving dimensions come first, and collapse them.
-//  4. Compute an index that is affine in the loops in a separate generic. In the body, other passes
-//     would take the index for a position and not for a lookup.
+//  4. Compute an index that is affine in the loops in a separate generic. If the index were
+//     computed in the body, other passes would not recognise a lookup.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ struct JoinPositionsPass : public fsdp::impl::JoinPositionsPassBase<JoinPosition
   void runOnOperation() override;
 };
 
-/// The dimensions of a tensor by how a lookup indexes them.
+/// The dimensions of a tensor, sorted by the kind of position at which a lookup reads them.
 struct Positions {
   SmallVector<int64_t> moving, others;
 };
@@ -72,7 +72,7 @@ static void addLoops(linalg::GenericOp generic, Value index, llvm::SmallBitVecto
   }
 }
 
-/// Returns the positions of a lookup if at least two are computed.
+/// Returns the positions of a lookup if at least two of them are moving.
 static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp extract) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(extract.getTensor().getType()).getShape();
   SmallVector<int64_t> extents = generic.getStaticLoopRanges();
@@ -87,7 +87,8 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
         !llvm::is_contained(plain, std::optional<unsigned>(loop.getPosition())))
       plain[dim] = loop.getPosition();
     else if (!isa_and_nonnull<AffineConstantExpr>(expr))
-      // The position moves if the loop covers a part of the dimension or indexes two (a diagonal).
+      // The position is moving if the loop covers only a part of the dimension, or indexes two
+      // dimensions (a diagonal).
       moves.set(dim);
   }
   if (computed < 2)
@@ -103,7 +104,7 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
   return positions;
 }
 
-/// Returns `tensor` with the moving dimensions joined to one, which comes first.
+/// Returns `tensor` with the moving dimensions joined to one dimension, the first.
 static Value joinDimensions(Value tensor, const Positions &positions, OpBuilder &b, Location loc) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> order(positions.moving), shape;

@@ -35,8 +35,8 @@ struct Slice {
 };
 } // namespace
 
-/// Collects the ops from which an index is computed. `nested` allows lookups in tensors that are
-/// defined outside the generic. Fails if the index depends on an output or on another lookup.
+/// Collects the ops from which an index is computed. If `nested`, the ops may include lookups in
+/// tensors from outside the generic. Fails if the index depends on an output or on another lookup.
 static FailureOr<Slice> computeSlice(linalg::GenericOp generic, Value index, bool nested) {
   Slice slice;
   slice.loops.resize(generic.getNumLoops());
@@ -113,7 +113,7 @@ static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice
   return {computed.getResult(0), AffineMap::get(generic.getNumLoops(), 0, idExprs, b.getContext())};
 }
 
-/// Returns the input whose element a value of the body is; nothing if the body computes the value.
+/// Returns the input of which `value` is an element, or nothing if the body computes the value.
 static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
   auto arg = dyn_cast<BlockArgument>(index);
   if (!arg || arg.getOwner() != generic.getBody() ||

@@ -9,10 +9,10 @@
 //     %v = tensor.extract %table[%id, index 1]         ... }
 //     ... }
 //
-//  1. Slice away the dimensions with a constant index. Of the other dimensions, the first must have
-//     an index that depends on data. The rest must be indexed by loops over whole dimensions.
+//  1. Slice away the dimensions with a constant index. Of the remaining dimensions, the first must
+//     have an index that depends on data, and loops over whole dimensions must index the others.
 //  2. Compute an index such as `id + 2` in a generic before the lookup.
-//  3. View tables of rank ≠ 2 as rank 2, and the rows in the original shape.
+//  3. View a table of rank ≠ 2 as a matrix, and the rows that are read in the original shape.
 //
 // RaiseCrossEntropy.cpp and ExpandLookup.cpp handle lookups in the last dimension (the
 // log-probability of a target).
@@ -70,7 +70,7 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
     if (constant) {
       fixed = true;
     } else {
-      // The first index must depend on data, and no other may.
+      // The first index must depend on data, and no other index may.
       if (!expr == static_cast<bool>(lookup.index))
         return failure();
       if (expr && (!loop || loops[loop.getPosition()] != extent))
@@ -95,7 +95,8 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
   return lookup;
 }
 
-/// Builds the gather. The result has the shape of `ids` followed by the table's other dimensions.
+/// Builds the gather. The result has the dimensions of `ids`, followed by all dimensions of the
+/// table except the first.
 static Value gather(Lookup &lookup, Value ids, OpBuilder &b) {
   Location loc = lookup.extract.getLoc();
   auto tableType = cast<RankedTensorType>(lookup.table.getType());
@@ -135,7 +136,7 @@ static Value gather(Lookup &lookup, Value ids, OpBuilder &b) {
       b, loc, RankedTensorType::get(shape, tableType.getElementType()), result, groups);
 }
 
-/// Replaces a lookup by a new operand of its generic.
+/// Replaces a lookup in a generic by a new operand that holds the rows.
 static LogicalResult raise(tensor::ExtractOp extract) {
   OpBuilder b(extract.getContext());
   FailureOr<Lookup> lookup = analyse(extract, b);

@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Reports integer divisions whose divisor may be 0, which end the process on most processors. A
-/// divisor is accepted if it is a constant other than 0, or a maximum with a positive constant.
-/// Reports constant shifts by at least as many bits as the type has, which are undefined.
+/// Reports integer divisions whose divisor may be 0, which end the process on most processors.
+/// Accepts a divisor that is a constant other than 0, or the maximum of a value and a positive
+/// constant. Reports constant shifts by at least as many bits as the type has, which are undefined.
 LogicalResult refuseTraps(Operation *op);
 
 } // namespace mlir::fsdp

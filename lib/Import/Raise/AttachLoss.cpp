@@ -10,9 +10,9 @@
 //                                            %loss, _ = fsdp.cross_entropy (%logits as 5x97),
 //                                                                          (%targets as 5)
 //
-// With option `ignore`, the mean leaves out the targets that equal its value. If that value is not
-// a class, it becomes an extra id of the argument. Logits of bf16 and f16 are widened, so that the
-// loss is f32 (f64 in an f64 model).
+// With option `ignore`, the mean leaves out the targets that equal the option's value. If this
+// value is not a class, it becomes an extra id of the argument `%targets`. Logits of bf16 and f16
+// are widened, so that the loss is f32 (f64 in an f64 model).
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,16 +10,15 @@
 //   %o = product(%p, %v)
 //
 //  1. Follow the uses of the softmax through views and elementwise ops to the one product that
-//     reads the weights P. From here on, all positions are functions of the parts of the product's
-//     loops (LoopParts.h).
+//     reads the weights P. The next steps express positions by parts of its loops (LoopParts.h).
 //  2. Trace the operand P of this product back to the softmax, through factors (dropout), a select
 //     that sets fully masked rows to 0, and the slice that drops a sink (AttentionSink.cpp).
 //  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on a score.
-//  4. Trace Q, K and V back through views, copies and constant factors. A loop part that is in
-//     neither K nor V is part of a row, or a query head of a group. (The trace has removed the
+//  4. Trace Q, K and V back through views, copies and constant factors. A loop part that indexes
+//     neither K nor V counts rows, or the query heads of a group. (The trace has removed the
 //     broadcast of K and V to grouped heads.)
 //
-// If a view splits a loop part, the match restarts with the part split. Each attempt visits every
+// If a view splits a loop part, the match splits the part and starts again. Each start visits every
 // op between the products once.
 //
 //===----------------------------------------------------------------------===//
@@ -34,8 +33,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Upper bound on the loops of an op. The loops of the product with V have numbers from 0 on. The
-/// loops of product n of Surroundings::sources have numbers from (n + 1) · maxLoops on.
+/// Upper bound on the loops of an op. The product with V numbers its loops from 0. Product n of
+/// Surroundings::sources numbers its loops from (n + 1) · maxLoops.
 static constexpr unsigned maxLoops = 64;
 
 namespace {
@@ -44,8 +43,8 @@ public:
   AttentionMatcher(AttentionMatch &match, std::optional<Sink> sink, Obstacle &obstacle)
       : m(match), sink(sink), obstacle(obstacle) {}
 
-  /// Returns true on a match. If it returns false and `needed` is set, the caller splits that loop
-  /// part and tries again; otherwise this is not attention.
+  /// Returns true on a match. If it returns false and sets `needed`, the caller splits this loop
+  /// part and tries again; if `needed` is not set, the ops are not attention.
   bool run(const Surroundings &around);
   std::optional<LoopParts::Split> needed;
 
@@ -79,7 +78,7 @@ private:
   AttentionMatch &m;
   std::optional<Sink> sink;
   Obstacle &obstacle;
-  // Element of the softmax's result. With a sink, the position counts the keys alone.
+  // Element of the softmax's result. If there is a sink, the position excludes its column.
   Point weights;
   Value valueOperand;
 };
@@ -89,7 +88,7 @@ private:
 // From the product with V back to the softmax
 //===----------------------------------------------------------------------===//
 
-/// Returns whether `condition` equals `whenTrue` exactly if all elements of a row are -inf.
+/// Returns whether `condition` equals `whenTrue` for exactly the rows whose elements are all -inf.
 bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
   Point p = settle(condition);
   while (p.op<arith::XOrIOp>() && constantAt(operandOf(p, 1)) == 1.0) {
@@ -138,7 +137,7 @@ bool AttentionMatcher::holdsWeights(Point point, unsigned depth) {
   return false;
 }
 
-/// Steps from a product or quotient of the weights and a factor to the weights; records the factor.
+/// Steps from `weights * factor` or `weights / factor` to the weights; records the factor.
 bool AttentionMatcher::takeFactor(Point &point) {
   bool divides = static_cast<bool>(point.op<arith::DivFOp>());
   if (!divides && !point.op<arith::MulFOp>())
@@ -153,7 +152,7 @@ bool AttentionMatcher::takeFactor(Point &point) {
   return true;
 }
 
-/// Traces an operand of the product with V back to the softmax; records the factors between.
+/// Traces an operand of the product with V back to the softmax; records the factors in between.
 bool AttentionMatcher::readWeights() {
   auto maps = m.mixing.getIndexingMapsArray();
   SmallVector<AffineExpr> loops;
@@ -167,7 +166,7 @@ bool AttentionMatcher::readWeights() {
   SmallVector<std::pair<Point, bool>> guards;
   while (point.value.getDefiningOp() != m.softmax) {
     if (sink && point.value.getDefiningOp() == sink->slice) {
-      // Only conversions are between the softmax and the slice.
+      // Between the softmax and the slice, only conversions of type are allowed.
       point.value = m.softmax.getResult()[0];
       break;
     }
@@ -215,7 +214,7 @@ bool AttentionMatcher::readWeights() {
 // From the softmax to the product of Q and K
 //===----------------------------------------------------------------------===//
 
-/// Returns the element of the product that the formula reads; nothing if it reads several elements.
+/// Returns the element of the product that the formula reads, or nothing if it reads several.
 std::optional<Point> AttentionMatcher::findScore(Point point, Operation *product, unsigned depth) {
   for (unsigned steps = 0; steps < 256; ++steps) {
     if (point.isTensor() && point.value.getDefiningOp() == product)
@@ -360,7 +359,7 @@ bool AttentionMatcher::group() {
   for (unsigned key : m.keys)
     if (!has(m.k, key) || !has(m.v, key) || has(m.q, key) || has(out, key))
       return fail("the keys of the softmax are not summed over with V", m.mixing);
-  // Coordinates of the weights, in order, without the keys.
+  // Coordinates of the weights, in order, without the coordinate of the keys.
   SmallVector<SmallVector<unsigned>> coordinates;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(m.formula.value.getType()).getShape();
   for (auto [d, at] : llvm::enumerate(weights.at)) {
@@ -375,8 +374,8 @@ bool AttentionMatcher::group() {
     coordinates.push_back(own);
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
-  // The rows are a coordinate of Q that K and V do not have. Prefer a coordinate whose index the
-  // formula uses, then the longest, then the last.
+  // The rows are a coordinate of Q that K and V lack. If there are several, prefer one whose index
+  // the formula uses, then the longest one, then the last one.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);

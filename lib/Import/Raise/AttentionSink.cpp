@@ -8,12 +8,13 @@
 //   %p = softmax(%c)
 //   %w = slice(%p)              : [.., Sk]         the weight of the sink is dropped
 //
-//  1. Matches this chain, with conversions between float types and copies in between. The sink may
-//     come before the scores, and may depend on batch, head and row. AttentionMatch.cpp then treats
-//     the slice and the concat as the identity on the scores.
-//  2. The sink becomes an additional last key, with rows of zeros in K and V. score_mod yields the
-//     sink as the score of this key, and the zeros in V leave O unchanged (ScoreFunctions.cpp,
-//     RaiseAttention.cpp). The sink is a captured tensor and gets its gradient as such.
+//  1. Matches this chain of ops, also with copies and conversions between float types in between.
+//     The sink may come before the scores, and may depend on batch, head and row. If the chain
+//     matches, AttentionMatch.cpp ignores the slice and the concat.
+//  2. The sink becomes an additional last key, for which K and V have a row of zeros. score_mod
+//     yields the sink as the score of this key, and the zeros in V leave O unchanged
+//     (ScoreFunctions.cpp, RaiseAttention.cpp). The sink is a captured tensor, so that the gradient
+//     of attention includes the sink's gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the input of an elementwise op that copies it, or converts it between float types,
-/// without a change of positions; else null.
+/// Returns the input of an elementwise op if the op only copies the input, or converts it between
+/// float types, at equal positions; else null.
 static Value convertedBy(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || !isParallel(generic) || generic.getNumDpsInputs() != 1 ||
@@ -56,7 +57,7 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
     weights = weights.user_begin()->getResult(0);
   auto slice = weights.hasOneUse() ? dyn_cast<tensor::ExtractSliceOp>(*weights.user_begin())
                                    : tensor::ExtractSliceOp();
-  // If no such slice follows, the joined scores are not those of a sink.
+  // If no slice drops the column, the column is not a sink.
   if (!slice || slice.getType().getRank() != slice.getSourceType().getRank() ||
       !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty() ||
       llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride != 1; }))
@@ -79,8 +80,8 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
   return std::nullopt;
 }
 
-/// Returns whether score_mod may get a sink. The formula is evaluated at the sink's key, for the
-/// score 0. The derivative at 0 must be finite, because it is multiplied by the gradient 0.
+/// Returns whether score_mod may get a sink. The formula is evaluated at the sink's key, where the
+/// score is 0. Its derivative there must be finite, because it is multiplied by a gradient of 0.
 bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
   Operation *at = m.sink->value.getDefiningOp();
   if (holdsScore(*m.sink)) {

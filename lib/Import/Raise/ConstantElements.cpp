@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows a tensor and a position back to a constant: through views by the row-major index, through
-// slices by offset and stride, through elementwise ops by computing their bodies at that position.
-// Only one element is computed, so that tables of any size can be read.
+// Follows a tensor and a position back to a constant. Views map the row-major index, slices map by
+// offset and stride, and bodies of elementwise ops are computed at the position. Only one element
+// is computed, so that tables of any size can be read.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns the element at `at` of a constant table, through views and static slices, and with
-/// `throughBodies` through elementwise ops; null if the table is not constant.
+/// Returns element `at` of a table that views, static slices and (with `throughBodies`) elementwise
+/// ops compute from a constant; null for other tables.
 Attribute elementAt(Value table, SmallVector<int64_t> at, bool throughBodies = false);
 
 } // namespace mlir::fsdp

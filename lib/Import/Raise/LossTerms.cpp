@@ -8,11 +8,11 @@
 //
 // Matches a term of a loss in which t is the target of a row:
 //
-//  1. Strip signs, constant factors, `select(t == ignore_index, 0, ..)` and sums over further rows.
-//  2. Match the rest with the log-probability of the target: the element at [row, t]
-//     of log_softmax(x), or of logsumexp(x) minus x.
-//  3. The element at t is read by tensor.extract, or by a sum of products with `t == column`
-//     (one-hot).
+//  1. Strip signs, constant factors, `select(t == ignore_index, 0, ..)` and inner sums over rows.
+//  2. Match the remaining formula with the log-probability of the target: the element at [row, t]
+//     of log_softmax(x), or minus that of logsumexp(x) - x.
+//  3. Accept two ways to read the element at t: a tensor.extract, or a sum of products with `t ==
+//     column` (one-hot).
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr colum
   return std::nullopt;
 }
 
-/// Matches `tensor[rows.., t]`. Returns the element, with `column` in place of t, and t.
+/// Matches `tensor[rows.., t]`. Returns t, and the element with `column` in place of t.
 static std::optional<std::pair<Point, Point>> matchPick(const Point &point, AffineExpr column) {
   auto extract = point.op<tensor::ExtractOp>();
   if (!extract || extract.getIndices().empty())
@@ -132,8 +132,8 @@ bool fsdp::matchIgnore(const Point &condition, int64_t &value, bool &equals, Poi
   return true;
 }
 
-/// Returns t if `target` is `select(t != ignore, t, constant)`, which keeps lookups of ignored rows
-/// in range; else `target`.
+/// Returns t if `target` is `select(t != ignore, t, constant)`, a guard that keeps lookups of
+/// ignored rows in range; else returns `target`.
 static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
   int64_t value;
   bool equals;
@@ -147,7 +147,7 @@ static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
 }
 
 namespace {
-/// Reads a term of the sum from outside to inside, up to the log-probability.
+/// Reads a term of the sum from the outermost op to the log-probability.
 class TermReader {
 public:
   TermReader(Point term, ArrayRef<AffineExpr> symbols)
@@ -167,7 +167,7 @@ public:
   }
 
 private:
-  /// Strips a sum over further rows or over the columns of a one-hot.
+  /// Strips an inner sum over rows or over the columns of a one-hot.
   bool peelSum() {
     auto sum = matchReduction(point, Reduction::Sum);
     if (!sum)
@@ -294,7 +294,7 @@ private:
   }
 
   Point point;
-  AffineExpr column; // affine dimension that indexes the classes; rows are symbols
+  AffineExpr column; // affine dimension that indexes the classes (symbols index the rows)
   Loss loss;
   std::optional<Point> ignored;
 };

@@ -12,13 +12,13 @@
 
 namespace mlir::fsdp {
 
-/// The loss factor · Σ_rows -log p(target).
+/// The loss `factor` · Σ -log p(target), a sum over rows.
 struct Loss {
-  Point logits; // element whose last coordinate is the class
+  Point logits; // element of the logits, whose last coordinate is the class
   Point target;
   double factor = 1;
-  std::optional<int64_t> ignore; // target of rows that contribute 0
-  SmallVector<AffineExpr> rows;  // symbols of the loops over rows
+  std::optional<int64_t> ignore; // value of the target for which a row contributes 0
+  SmallVector<AffineExpr> rows;  // affine symbols of the loops over rows
 };
 
 /// Matches a term of a sum over the loops `symbols`. Returns nothing unless the term is a multiple
@@ -26,7 +26,7 @@ struct Loss {
 std::optional<Loss> readLoss(Point term, ArrayRef<AffineExpr> symbols);
 
 /// Returns whether `condition` compares a target with a constant, and sets `target` and `value`.
-/// Sets `equals` if the comparison is for equality, and clears it for inequality.
+/// Sets `equals` to true if the comparison is for equality, to false if it is for inequality.
 bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Point &target);
 
 } // namespace mlir::fsdp

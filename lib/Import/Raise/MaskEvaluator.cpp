@@ -11,7 +11,7 @@
 //
 // Elements of other tensors are not known, but an element equals itself: if i = j, `ids[b, i]` and
 // `ids[b, j]` are one element. A causal mask of packed documents therefore keeps a key in every
-// row. Unknown values therefore have numbers; equal ops on equal operands get equal numbers.
+// row. Unknown values therefore have a `number`, equal for equal ops on equal operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// An integer (of 64 bits for an index) or a float. A value that is neither is not known, but
-/// equals other values with the same `number`, if it has a number.
+/// An integer (of 64 bits for an index) or a float. A value that holds neither is unknown; two
+/// unknown values with the same `number` are equal.
 struct MaskValue {
   std::optional<APInt> integer;
   std::optional<APFloat> real;
@@ -41,7 +41,7 @@ class MaskEvaluator {
 public:
   explicit MaskEvaluator(AttentionOp op) : op(op), body(op.getMaskMod().front()) {}
 
-  /// Returns the condition, or nothing if it depends on data that is not constant.
+  /// Returns the value of mask_mod, or nothing if it depends on data that is not constant.
   std::optional<bool> evaluate(ArrayRef<int64_t> position);
   /// Returns whether mask_mod reads argument `i` of (b, h, i, j).
   bool uses(unsigned i) { return !body.getArgument(i).use_empty(); }
@@ -69,8 +69,8 @@ private:
 };
 } // namespace
 
-/// Returns an unknown value whose number all equal ops share, or without a number if an operand has
-/// none.
+/// Returns an unknown value whose number is the same for all equal ops on the same operands. The
+/// value has no number if an operand is unknown and has none.
 MaskValue MaskEvaluator::numberUnknown(Operation &o) {
   auto address = [](const void *p) { return reinterpret_cast<uint64_t>(p); };
   std::vector<uint64_t> key{address(o.getName().getAsOpaquePointer()),
@@ -178,7 +178,7 @@ MaskValue MaskEvaluator::compute(Operation &o) {
     Type type = o.getResult(0).getType();
     return {APInt(type.isIndex() ? 64 : type.getIntOrFloatBitWidth(), 0), {}};
   }
-  // One operand may decide a condition whose other operand is not known.
+  // A known operand may determine the result although the other operand is unknown.
   if (o.getNumOperands() == 2 && o.getResult(0).getType().isInteger(1))
     if (const APInt *known = a ? a : b; known && ((isa<arith::AndIOp>(o) && known->isZero()) ||
                                                   (isa<arith::OrIOp>(o) && !known->isZero())))
@@ -229,7 +229,8 @@ bool fsdp::keepsKeyInEveryRow(AttentionOp op) {
   for (int64_t b = 0; b < extents[0]; ++b)
     for (int64_t h = 0; h < extents[1]; ++h)
       for (int64_t i = 0, last = 0; i < extents[2]; ++i) {
-        // Try the diagonal, then the key that the previous row keeps, then all keys.
+        // Find a key that the row keeps: try the diagonal, then the key that the previous row
+        // keeps, then all keys.
         bool found = false;
         for (int64_t n = -2; n < keys && !found; ++n) {
           int64_t j = n == -2 ? std::min(i, keys - 1) : n == -1 ? last : n;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Determines whether score_mod may yield finite numbers that mask, and which scores a constant
-// table masks if it is added to them. MaskEvaluator.cpp determines whether a row keeps a key.
+// Determines whether score_mod may yield finite numbers that act as a mask, and which scores an
+// added constant table masks. MaskEvaluator.cpp determines whether each row keeps a key.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-// Looks for finite constants of at least 1e4 in magnitude, which may be added or subtracted, for
-// constant tables with such elements or unknown values, and for float arguments that are not
+// Looks in score_mod for three kinds of values: finite constants of at least 1e4 in magnitude,
+// constant tables with such elements or unknown values, and float arguments that are not
 // parameters. (-inf is always a mask.)
 bool fsdp::mayMask(AttentionOp op) {
   auto isLow = [](const APFloat &v) {
@@ -31,7 +31,7 @@ bool fsdp::mayMask(AttentionOp op) {
   return llvm::any_of(llvm::enumerate(op.getCaptures()), [&](auto numbered) {
     Value capture = numbered.value();
     if (op.getScoreMod().getArgument(5 + numbered.index()).use_empty())
-      // mask_mod or weight_mod reads the captured tensor.
+      // Only mask_mod or weight_mod reads this captured tensor.
       return false;
     auto argument = dyn_cast<BlockArgument>(capture);
     auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;

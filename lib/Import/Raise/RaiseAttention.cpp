@@ -9,21 +9,21 @@
 //   %p = softmax(%m)
 //   %o = contract(%p, %v)
 //
-//  1. Match both products, and sort their loops into batch, heads, rows, keys and head dimensions
-//     (AttentionMatch.cpp).
-//  2. Split the formula between product and softmax into scale, mask_mod and score_mod. A mask with
-//     a finite number (-1e4 or less) instead of -inf is accepted if every row provably keeps a key,
-//     or if `assume-keys` asserts it (ScoreFunctions.cpp). Factors after the softmax that read no
-//     floats from memory (dropout) are weight_mod.
+//  1. Match both contractions, and assign their loops to batch, heads, rows, keys and head
+//     dimensions (AttentionMatch.cpp).
+//  2. Split the formula between the first contraction and the softmax into scale, mask_mod and
+//     score_mod. A mask with a finite number (-1e4 or less) instead of -inf is accepted if every
+//     row provably keeps a key, or if `assume-keys` asserts it (ScoreFunctions.cpp). Factors after
+//     the softmax that read no floats from memory (dropout) become weight_mod.
 //  3. Write the regions: positions become b, h, i, j; tensors that the formula reads become
 //     captured operands; narrow floats are widened to the type of the score, f32 or f64.
-//  4. Copy Q, K and V to [batch, heads, length, depth], and O back. Later passes fold these copies
-//     into the producers and the readers where they can. With a sink, append a row of zeros to K
-//     and V. The softmax then has one more score, whose weight is multiplied by zeros.
+//  4. Copy Q, K and V to [batch, heads, length, depth], and O back. Later passes fold most of these
+//     copies into producers and readers. If there is a sink, append a row of zeros to K and V. The
+//     softmax then has the sink as one more score, whose weight is multiplied by zeros.
 //
-// A row whose scores are all -inf gives NaN before this pass and 0 after it. A remark gives the
-// reason if a softmax between two products does not match. Exponentials between products that are
-// no softmax also get a remark.
+// If all scores of a row are -inf, its result is NaN before this pass and 0 after it. A remark
+// gives the reason if a softmax between two products does not match. A remark also reports
+// exponentials between products that are not part of a softmax.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ public:
   /// Copies the tensor of `source` to a tensor with one dimension per group of loop parts. Repeats
   /// the tensor along parts on which the position of `source` does not depend.
   Value gather(const Point &source, ArrayRef<SmallVector<unsigned>> groups);
-  /// Copies `value`, with one dimension per group, to the layout of the product with V.
+  /// Copies `value`, with a dimension per group of loop parts, to the layout of the product with V.
   Value scatter(Value value, ArrayRef<SmallVector<unsigned>> groups);
 
 private:
@@ -83,7 +83,7 @@ private:
 // Layouts
 //===----------------------------------------------------------------------===//
 
-/// Returns the loop parts of each dimension of the tensor of a point.
+/// For each dimension of a point's tensor, returns the loop parts that index the dimension.
 SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   SmallVector<SmallVector<unsigned>> dims;
   for (auto [at, extent] :
@@ -95,7 +95,7 @@ SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   return dims;
 }
 
-/// Returns, for each of `dims`, the positions of its parts in the flat list of all parts.
+/// Returns, for each of `dims`, the indices of its parts in the concatenation of all `dims`.
 static SmallVector<ReassociationIndices> reassociate(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   int64_t next = 0;
@@ -114,8 +114,8 @@ static SmallVector<SmallVector<unsigned>> withoutUnits(ArrayRef<SmallVector<unsi
   return kept;
 }
 
-/// Returns the reassociation that drops unit dimensions (without parts). A unit joins the dimension
-/// before it; leading units join the first other dimension.
+/// Returns the reassociation that drops unit dimensions (without parts). A unit dimension joins the
+/// dimension before it; leading ones join the first other dimension.
 static SmallVector<ReassociationIndices> groupUnits(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   ReassociationIndices leading;
@@ -170,7 +170,7 @@ Value Layouts::join(Value value, ArrayRef<SmallVector<unsigned>> dims) {
 }
 
 /// Copies a tensor with dimensions `from` to dimensions `to` and to type `element`; repeats it
-/// along new dimensions. Returns `value` itself if neither changes.
+/// along new dimensions. Returns `value` itself if dimensions and type do not change.
 Value Layouts::permute(Value value, ArrayRef<unsigned> from, ArrayRef<unsigned> to, Type element) {
   Type own = getElementTypeOrSelf(value.getType());
   if (from == to && own == element)
@@ -242,8 +242,8 @@ static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
 static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   linalg::LinalgOp mixing = m.mixing;
   OpBuilder b(mixing);
-  // The first part of `batch` is the batch. All other parts are heads: first the kv heads, then the
-  // query heads of each kv head.
+  // The first part of `batch` is the batch. The other parts of `batch` and `group` are heads: first
+  // the kv heads, then the query heads of each kv head.
   SmallVector<unsigned> batch, heads(m.batch.begin(), m.batch.end());
   if (m.batch.size() > 1 || (!m.batch.empty() && !m.group.empty())) {
     batch.push_back(heads.front());

@@ -9,9 +9,9 @@
 //   %sum  = sum over rows of %nll                  ->
 //   %loss = %sum / rows
 //
-//  1. For every sum to rank 0, match the formula of one term (LossTerms.cpp).
-//  2. Follow the divisions and products after the sum. They scale by constants, such as the number
-//     of rows, or divide by the number of rows that are not ignored.
+//  1. For every sum whose result has rank 0, match the formula of one term (LossTerms.cpp).
+//  2. Follow the divisions and products after the sum. Their factor must be a constant, such as the
+//     number of rows, or their divisor the number of rows that are not ignored.
 //  3. Replace the result of the last such op by fsdp.cross_entropy times the remaining factor.
 //
 // With ignore_index, the divisor must be the number of rows that are not ignored. A loss with
@@ -42,8 +42,7 @@ struct RaiseCrossEntropyPass : public fsdp::impl::RaiseCrossEntropyPassBase<Rais
 };
 } // namespace
 
-/// Returns whether the loss reads logits [rows.., V] and targets [rows..] in the same order of
-/// rows.
+/// Returns whether the loss reads logits [rows.., V] and targets [rows..] in one order of rows.
 static bool readsWholeRows(const Loss &loss) {
   if (!loss.logits.isTensor() || !loss.target.isTensor() || loss.logits.at.empty())
     return false;
@@ -55,8 +54,8 @@ static bool readsWholeRows(const Loss &loss) {
 }
 
 /// Ensures that every target is a class or the ignored value. A one-hot loss accepts any number as
-/// a target, so the argument that holds the targets gets a limit, which the runtime checks. Returns
-/// false if no limit can be set.
+/// a target, unlike fsdp.cross_entropy. The argument that holds the targets therefore gets a limit,
+/// which the runtime checks. Returns false if no limit can be set.
 static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;

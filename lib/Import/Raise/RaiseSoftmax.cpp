@@ -9,21 +9,19 @@
 //   %s = sum over d1 of %e
 //   %y = %e / %s[d0]
 //
-//  1. For every generic that yields a quotient, a product with 1 / s or an exponential, read the
-//     formula of one element (Points.h). The formula does not depend on how the chain is divided
-//     into generics.
-//  2. Match, with any conversions between float types in between: the denominator is the sum of
-//     the numerator over one dimension, the numerator is exp(x - m), and m is the maximum of x over
-//     that dimension. Or the element is exp(x - (m + log(s))) or exp((x - m) - log(s)), where s is
-//     the sum of exp(x - m).
-//  3. If x is itself z - (maximum of z), take z.
+//  1. For every generic that yields a quotient, a product with a reciprocal or an exponential, read
+//     the formula of one element (Points.h), however it is divided into generics.
+//  2. Match exp(x - m) / s, exp(x - (m + log(s))) or exp((x - m) - log(s)), where m is the maximum
+//     of x, and s is the sum of exp(x - m), over one dimension. Conversions between float types may
+//     occur anywhere in the formula.
+//  3. If x is itself z - max(z), replace x by z.
 //  4. torch's _safe_softmax is `select(row is all -inf, 0, softmax(x))`. Drop the select if the
 //     mask provably keeps an element in every row.
 //
-// Conversions to a narrower type inside the chain are dropped: linalg.softmax computes in f32 or
-// wider, so results differ only by the roundings of the narrow type.
+// Conversions to a narrower type inside the formula are dropped, because linalg.softmax computes in
+// f32 or wider. Results differ only by the roundings to the narrow type.
 //
-// Later clean-up passes erase the old chain if nothing else reads it.
+// Later passes erase the matched ops if nothing else reads them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +56,7 @@ struct Softmax {
 } // namespace
 
 /// Returns whether a scalar is converted between float types of at least 16 bits. A rounding to
-/// fewer bits is kept, because the model intends it.
+/// fewer than 16 bits is kept, because the model intends it.
 static bool isConversion(const Point &point) {
   if (!point.op<arith::ExtFOp>() && !point.op<arith::TruncFOp>())
     return false;
@@ -67,7 +65,7 @@ static bool isConversion(const Point &point) {
          op->getResult(0).getType().getIntOrFloatBitWidth() >= 16;
 }
 
-/// Settles a point and skips conversions.
+/// Follows a point to its definition (settle of Points.h) and skips conversions.
 static Point settleThroughCasts(const Point &from) {
   Point point = settle(from);
   while (isConversion(point))
@@ -75,7 +73,7 @@ static Point settleThroughCasts(const Point &from) {
   return point;
 }
 
-/// Returns the element that a term reads, through conversions in its body.
+/// Returns the element that the term of a reduction reads; skips conversions in the body.
 static Point readThroughCasts(Point point) {
   while (isConversion(point))
     point = operandOf(point, 0);
@@ -102,8 +100,8 @@ static std::optional<std::pair<Point, Point>> matchQuotient(const Point &root) {
   return std::nullopt;
 }
 
-/// Skips conversions and fsdp.stop_gradient ops. Valid only for the maximum of a row, because a
-/// softmax does not depend on the subtracted maximum.
+/// Skips conversions and fsdp.stop_gradient ops. Skipping the latter is valid only for the maximum
+/// of a row, because a softmax does not depend on the maximum that is subtracted.
 static Point settleThroughStops(const Point &from) {
   Point point = settleThroughCasts(from);
   while (auto stop =
@@ -112,9 +110,9 @@ static Point settleThroughStops(const Point &from) {
   return point;
 }
 
-/// Returns m if `point` is select(|m| is infinite, 0, m), or the same with the opposite condition;
-/// else `point`. (Log-sum-exp of torch and JAX have this guard.) The result differs from m only
-/// where m is infinite.
+/// Returns m if `point` is select(|m| is infinite, 0, m) or select(|m| is finite, m, 0); else
+/// returns `point`. (The log-sum-exp of torch and of JAX has this guard.) The result differs from m
+/// only where m is infinite.
 static Point withoutGuard(const Point &point) {
   if (!point.op<arith::SelectOp>())
     return point;
@@ -171,7 +169,7 @@ static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr>
 }
 
 namespace {
-/// The parts of a quotient or an exponential: exp(x - max) / Σ term.
+/// The parts of a formula that equals exp(x - max) / Σ term.
 struct Parts {
   Point x, max, sum;
 };
@@ -199,7 +197,7 @@ static std::optional<Parts> splitExponential(const Point &root) {
         lse = settleThroughCasts(operandOf(shifted, 1));
   auto sumOf = [](const Point &log) {
     Point sum = settleThroughCasts(operandOf(log, 0));
-    // JAX takes the magnitude of the sum, which changes nothing for a sum of exponentials.
+    // JAX computes the absolute value of the sum, which has no effect on a sum of exponentials.
     return sum.op<math::AbsFOp>() ? settleThroughCasts(operandOf(sum, 0)) : sum;
   };
   if (lse.op<math::LogOp>() && x.op<arith::SubFOp>())
@@ -240,7 +238,8 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   Point term = settleThroughCasts(substitute(sum->term, sum->symbols[0], dims[softmax.dim]));
   if (!term.op<math::ExpOp>())
     return std::nullopt;
-  // Both shifts must be equal with their stop_gradient ops, or else their gradients do not cancel.
+  // Both occurrences of the maximum must be equal including stop_gradient ops, or else their
+  // gradients do not cancel.
   Point shifted = settleThroughCasts(operandOf(term, 0));
   if (!shifted.op<arith::SubFOp>() || !equalButCasts(operandOf(shifted, 0), parts->x) ||
       !equalButCasts(operandOf(shifted, 1), parts->max))
@@ -261,8 +260,7 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
 }
 
 /// Returns whether `part` is a causal mask, `select(column <= row, x, constant)`, or a sum with a
-/// causal mask as an addend. Every row (over the last dimension) of the tensor then keeps an
-/// element.
+/// causal mask as an addend. If so, every row (along the last dimension) keeps an element.
 static bool keepsDiagonal(const Point &element, const Point &part) {
   Point p = settle(part);
   if (p.op<arith::AddFOp>()) // an additive mask

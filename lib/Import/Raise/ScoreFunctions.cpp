@@ -10,19 +10,19 @@
 //
 //   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
 //
-//  1. Walk from the softmax to the product. Masks are `select(c, s, low)`, `s + select(c, 0, low)`,
-//     and the addition of a constant table of 0 and low, where low times the constant factors
-//     outside is at most -1e4. `max(s, low)`, also as `select(s > low, s, low)`, is dropped if only
-//     masked scores can be below low. The walk steps over other additions, casts and positive
-//     constant factors.
-//  2. Walk from the product to the softmax. Constant factors next to the product, with nothing but
-//     masks between, are the scale.
+//  1. Walk from the softmax to the product. For a score s and a condition c, masks are `select(c,
+//     s, low)`, `s + select(c, 0, low)` and `s +` a constant table of 0 and low. `low` times the
+//     constant factors that follow must be at most -1e4. `max(s, low)` (or `select(s > low, s,
+//     low)`) is dropped if only masked scores can be below low. The walk steps over other
+//     additions, casts and positive constant factors.
+//  2. Walk from the product to the softmax. The scale consists of the constant factors that
+//     directly follow the product or follow masks only.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
-//  4. The sink is the last key. For this key, score_mod yields the sink, and mask_mod is true.
+//  4. A sink becomes the last key, for which score_mod yields the sink, and mask_mod true.
 //
 // A mask with a finite number is accepted only if every row provably keeps a key. In the model, a
-// fully masked row yields a mean over V. mask_mod would make this row 0. With score_mod, the
-// gradient of the row could not be computed from the log-sum-exp.
+// fully masked row yields a mean over V, but mask_mod would yield 0. If score_mod added the number,
+// the gradient of the row could not be computed from the log-sum-exp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// A lower bound of at most this value changes masked scores only. The least f16 is -65504.
+/// max(s, bound) with a bound of at most this value changes masked scores only. (Least f16: -65504)
 static constexpr double clamped = -6e4;
 
 ScoreFunctions::ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices,
@@ -56,8 +56,7 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 //===----------------------------------------------------------------------===//
 
 /// Returns whether `value` is the result of an elementwise op with math functions of floats that
-/// does not depend on the score. A kernel should read such a tensor rather than recompute it for
-/// each score.
+/// does not depend on the score. A kernel should not recompute such a tensor for each score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
@@ -104,8 +103,7 @@ std::optional<double> ScoreFunctions::constantOf(const Point &point) {
   return p.isTensor() && !uniformConstant(p.value) ? std::nullopt : constantAt(p);
 }
 
-/// Returns the operand of a point's op that contains the score; nothing unless there is exactly
-/// one.
+/// Returns the one operand of a point's op that contains the score, or nothing.
 std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
   std::optional<unsigned> found;
@@ -118,8 +116,8 @@ std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   return found;
 }
 
-/// Records a mask if `select` yields its operand `kept` (0 if `kept` is empty) or a constant of at
-/// most `masked` / factor. The operand `rest` of the op `outer` then replaces the op.
+/// Records a mask if `select` yields its operand `kept` (0 if `kept` is empty), or a constant that
+/// is at most `masked` / factor. The operand `rest` of the op `outer` then replaces the op.
 bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor,
                              const Point &outer, unsigned rest) {
   if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
@@ -149,8 +147,9 @@ bool ScoreFunctions::addTable(const Point &table, double factor, const Point &ou
   return true;
 }
 
-/// If a point is the maximum of a value with the score and a constant, returns the operand with the
-/// score and the constant. A select with a comparison, such as torch.max, is also a maximum.
+/// If a point is the maximum of a constant and a value that depends on the score, returns the
+/// operand number of this value, and the constant. A comparison and a select, as exported for
+/// torch.max, also form a maximum.
 std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Point &point) {
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
     std::optional<unsigned> inner = scoredOperand(point);
@@ -174,7 +173,7 @@ std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Poin
     return constant ? constant == constantOf(b)
                     : a.isTensor() == b.isTensor() && keyOf(a) == keyOf(b);
   };
-  // `inner` is the operand of the comparison with the score.
+  // `inner` is the number of the comparison's operand that depends on the score.
   for (unsigned inner : {0, 1}) {
     // `x > c ? x : c` and `c < x ? x : c` yield x if the condition holds.
     unsigned scored = isGreater == (inner == 0) ? 1 : 2;
@@ -208,7 +207,7 @@ void ScoreFunctions::peelMasks() {
     } else if (point.op<arith::AddFOp>()) {
       Point added = settle(other());
       if (!addMask(added, std::nullopt, outside, point, *inner))
-        // If the addend is no mask, score_mod keeps it.
+        // If the addend is not a mask, it remains in score_mod.
         addTable(added, outside, point, *inner);
     } else if (point.op<arith::MulFOp>() || (point.op<arith::DivFOp>() && *inner == 0)) {
       std::optional<double> factor = constantOf(other());
@@ -237,7 +236,7 @@ void ScoreFunctions::peelScale() {
     bool divides = at.op<arith::DivFOp>() && inner == 0;
     if (at.op<arith::ExtFOp>() || at.op<arith::TruncFOp>() || passed.contains(keyOf(at)) ||
         passedFinite.contains(keyOf(at)))
-      continue; // a mask keeps a score as it is
+      continue; // a mask does not change a score that it keeps
     std::optional<double> factor =
         divides || at.op<arith::MulFOp>() ? constantOf(operandOf(at, 1 - inner)) : std::nullopt;
     if (!factor || !std::isfinite(*factor) || (divides && *factor == 0))

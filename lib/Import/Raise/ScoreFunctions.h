@@ -19,22 +19,20 @@ constexpr double masked = -1e4;
 bool mayMask(AttentionOp op);
 /// A constant table that is added to scores as a mask.
 enum class MaskTable { None, Infinite, Finite };
-/// Returns None unless every element of `table`, times `factor`, is 0 or at most `masked`, and not
-/// all are 0. Returns Finite if a masked element is finite; else Infinite.
+/// Returns None unless `table` times `factor` has only elements that are 0 or at most `masked`, at
+/// least one of them not 0. Returns Finite if a masked element is finite; else Infinite.
 MaskTable classifyTable(Value table, double factor);
 /// Returns a constant of i1 that is true where `table` is 0. classifyTable must not return None.
 DenseElementsAttr keptElements(Value table);
-/// Returns whether mask_mod, evaluated for one row after the other, keeps a key in every row.
-/// mask_mod may read constant tables. Returns false if it reads other data, or after too many
-/// evaluations.
+/// Returns whether mask_mod keeps a key in every row, by evaluating it row by row. Returns false if
+/// mask_mod reads data other than constant tables, or after too many evaluations.
 bool keepsKeyInEveryRow(AttentionOp op);
 
 /// Writes the formula between Q·Kᵀ and the softmax as scale, score_mod and mask_mod, and the
 /// factors after the softmax as weight_mod.
 class ScoreFunctions {
 public:
-  /// `indices` are the loop parts of b, h, i and j. `assumeKeys` asserts that every row keeps a
-  /// key.
+  /// `indices` are the loop parts of b, h, i, j. `assumeKeys` asserts that every row keeps a key.
   ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices, bool assumeKeys);
 
   /// Builds the op with its regions. Returns null and sets `obstacle` if the formula contains an op
@@ -44,8 +42,8 @@ public:
 private:
   /// A scalar of a body, or an element of a tensor, and its position in terms of loop parts.
   using Key = std::pair<Value, AffineMap>;
-  /// A condition that keeps the score or, if `negated`, masks it; or an element of a table, which
-  /// keeps the score if it is 0.
+  /// A condition that keeps the score or, if `negated`, masks the score; or an element of a table,
+  /// which keeps the score if the element is 0.
   struct Mask {
     Point condition;
     bool negated = false, isNumber = false;
@@ -74,8 +72,8 @@ private:
   SmallVector<Mask> masks;
   /// Cache of holdsScore.
   DenseMap<Key, bool> scored;
-  /// Ops that score_mod omits, and the operand that replaces each. `passedFinite` has the ops that
-  /// mask with finite numbers.
+  /// Ops that score_mod omits, and the operand that replaces each. `passedFinite` contains those
+  /// ops that mask with finite numbers.
   DenseMap<Key, unsigned> passed, passedFinite;
 };
 

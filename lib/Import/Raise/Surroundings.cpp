@@ -56,7 +56,7 @@ bool fsdp::leadsTo(Value value, Operation *target) {
 }
 
 /// Returns whether `op` is a slice that keeps most of its source. A small slice, such as one column
-/// of the weights of experts, counts as another use of the weights.
+/// of a softmax over experts, is not part of attention.
 static bool isLargeSlice(Operation *op) {
   auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
   return slice && slice.getType().hasStaticShape() && slice.getSourceType().hasStaticShape() &&
@@ -80,7 +80,7 @@ static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &s
   }
 }
 
-/// Collects the products that `value` depends on through views, elementwise ops and joins.
+/// Collects the products that `value` depends on through views, elementwise ops and concatenations.
 static void collectSources(Value value, Surroundings &around, DenseSet<Value> &seen,
                            ProductTest accepts) {
   Operation *op = value.getDefiningOp();

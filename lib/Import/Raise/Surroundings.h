@@ -14,27 +14,27 @@ namespace mlir::fsdp {
 
 /// Returns whether `op` only changes the shape of its input.
 bool isView(Operation *op);
-/// Returns whether `op` is an elementwise op. Formulas consist of these and views.
+/// Returns whether `op` is an elementwise op. Formulas consist of elementwise ops and views.
 bool isElementwise(Operation *op);
 /// Returns whether `op` is a contraction that accumulates into zeros.
 bool isMatrixProduct(Operation *op);
-/// Returns whether `op` sums products of two tensors, be they matrices or vectors.
+/// Returns whether `op` sums products of elements of two tensors, such as matrices or vectors.
 bool isSumOfProducts(Operation *op);
 
-/// The readers of the softmax's result, and the products that its input depends on.
+/// The products around a softmax: those that read its result, and those that its input depends on.
 struct Surroundings {
   SetVector<Operation *> products; // products that read the weights
-  Operation *other = nullptr;      // another op that reads the weights
+  Operation *other = nullptr;      // op other than a product that reads the weights
   SetVector<Operation *> sources;  // products that the softmax's input depends on
 };
 
 /// Finds the products that read `weights` and those that `scores` depends on, through views,
-/// elementwise ops, slices and joins. `accepts` returns whether an op is a product.
+/// elementwise ops, slices and concatenations. `accepts` returns whether an op is a product.
 Surroundings findSurroundings(Value weights, Value scores,
                               llvm::function_ref<bool(Operation *)> accepts);
 
-/// Returns whether `value` lies between two products, through views, elementwise ops, slices and
-/// joins.
+/// Returns whether `value` depends on a product and a product depends on `value`, through views,
+/// elementwise ops, slices and concatenations.
 bool isBetweenProducts(Value value);
 
 /// Returns whether `value` depends on `target` through elementwise ops, views and slices alone.

@@ -8,13 +8,14 @@
 //
 //   select(c, x · 0.125 + t[h, q, k], -inf)  ->  score_mod { s + t[h, i, j] }  mask_mod { c }
 //
-//  1. Elements of other tensors become elements of captured operands, at indices from b, h, i, j.
+//  1. Elements of tensors other than Q·Kᵀ become elements of captured operands, at indices that are
+//     computed from b, h, i and j.
 //  2. Scalar ops are copied. A tensor computed by math functions without the score is captured, not
 //     recomputed per score.
 //  3. Factors after the softmax become weight_mod. An element of fsdp.random becomes
 //     fsdp.random_element.
-//  4. score_mod yields the score of a sink for the last key, and mask_mod keeps that key.
-//  5. If a region must not hold an op, the op is the obstacle that the caller reports.
+//  4. If there is a sink, score_mod yields its score for the last key, and mask_mod keeps this key.
+//  5. If a region must not hold an op, return this op as the obstacle, which the caller reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +48,7 @@ public:
     b.setInsertionPointToEnd(&block);
   }
 
-  /// Writes the formula of a point. Returns null and sets the obstacle if a region must not hold
-  /// it.
+  /// Writes the formula of a point. If a region must not hold it, sets `obstacle` and returns null.
   Value get(const Point &point);
   Value condition(const Mask &mask);
   Value factor(const AttentionMatch::Factor &factor, Value product);
@@ -85,7 +85,7 @@ private:
   DenseMap<unsigned, Value> writtenParts;
 };
 
-/// Computes the index of a loop part from the dimension (b, h, i or j) that it belongs to.
+/// Computes the index of a loop part from the index (b, h, i or j) to which the part belongs.
 Value ScoreFunctions::Writer::part(unsigned part) {
   if (Value known = writtenParts.lookup(part))
     return known;
@@ -125,7 +125,7 @@ Value ScoreFunctions::Writer::whole(AffineExpr expr) {
   return {};
 }
 
-/// Computes an expression of loop parts; null if a part is in none of b, h, i and j.
+/// Computes an expression of loop parts. Returns null if a part belongs to none of b, h, i and j.
 Value ScoreFunctions::Writer::index(AffineExpr expr) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return constantIndex(constant.getValue());
@@ -168,12 +168,12 @@ Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
   return narrow ? Value(arith::ExtFOp::create(b, op.getLoc(), wide, value)) : value;
 }
 
-/// Draws the element `at` of random numbers: computes its sample and its index in the sample.
+/// Draws element `at` of an fsdp.random, from the number of its sample and its index in the sample.
 Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(source.getResult().getType());
-  // Join adjacent dimensions that are one dimension of the op, such as kv heads and the query heads
-  // of each kv head.
+  // Join adjacent dimensions that are one dimension of fsdp.attention, such as the kv heads and the
+  // query heads of each kv head.
   SmallVector<std::pair<AffineExpr, int64_t>> dims;
   for (auto [expr, extent] : llvm::zip_equal(at, type.getShape())) {
     if (!expr)
@@ -337,9 +337,9 @@ Value ScoreFunctions::Writer::negate(Value condition) {
   return arith::XOrIOp::create(b, op.getLoc(), condition, yes);
 }
 
-/// Returns the result of an op, or a simpler value for a negation. A comparison of `select(c, x,
-/// y)` with z, where x, y and z are constants, becomes c, its opposite, or a constant. Masks as
-/// numbers, compared with 0, become conditions that a kernel can use to skip tiles.
+/// Returns the result of an op, or a simpler value if the op negates a condition. A comparison of
+/// `select(c, x, y)` with z, where x, y and z are constants, becomes c, not c, or a constant. A
+/// mask of numbers that is compared with 0 thus becomes a condition that can skip tiles.
 Value ScoreFunctions::Writer::simplify(Operation *made) {
   Value result = made->getResult(0);
   if (isa<arith::XOrIOp>(made) && result.getType().isInteger(1) &&
@@ -366,7 +366,7 @@ Value ScoreFunctions::Writer::simplify(Operation *made) {
   return holds(yes) ? select.getCondition() : negate(select.getCondition());
 }
 
-/// Returns whether the key is the sink, which is the last one.
+/// Builds the test whether the key is the sink, the last key.
 Value ScoreFunctions::Writer::isSink() {
   if (!sinkTest) {
     int64_t last = cast<RankedTensorType>(op.getK().getType()).getDimSize(2) - 1;
@@ -376,8 +376,8 @@ Value ScoreFunctions::Writer::isSink() {
   return sinkTest;
 }
 
-/// Ends the region. In tensors with an element per key, the index of the sink is out of range. The
-/// region then reads the element of the previous key, and the value computed from it is not used.
+/// Ends the region. A tensor with an element per key has no element for the sink. For the sink, the
+/// region reads the element of the previous key, and does not use the value computed from it.
 void ScoreFunctions::Writer::yield(Value value) {
   Location loc = op.getLoc();
   Value key = argument(3 + hasScore);

@@ -6,9 +6,9 @@
 //
 // Lowers ops with reduction loops to linalg.generic:
 //
-// - dot_general: loops over result dimensions (batch, left, right) and contracted dimensions
+// - dot_general: loops over dimensions of the result (batch, left, right) and contracted dimensions
 // - convolution: loops over result dimensions, window dimensions and input features. The input is
-//   padded first, and groups of features have a dimension of their own.
+//   padded first, and groups of features become a separate dimension.
 // - reduce, reduce_window: loops over result dimensions, and over reduced or window dimensions
 //
 // Products are summed in the type of the result, from zero. A reduction starts at its init value.
@@ -59,7 +59,7 @@ static Value buildProduct(OpBuilder &b, Location loc, RankedTensorType type, Val
   return generic.getResult(0);
 }
 
-/// Verifies that products of the operands' elements can be summed in the result's type.
+/// Verifies that the result's type can hold sums of products of the operands' elements.
 static LogicalResult checkElements(Operation *op) {
   Type lhs = tensorOf(op->getOperand(0)).getElementType(),
        rhs = tensorOf(op->getOperand(1)).getElementType(),
@@ -107,7 +107,7 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
                << l << " of the left and " << r
                << " of the right operand to have the same size, found " << left.getDimSize(l)
                << " and " << right.getDimSize(r);
-  // One loop per dimension; `exprs` assigns them to the operands.
+  // Create one loop per dimension; `exprs` holds the loop of each dimension of each operand.
   SmallVector<AffineExpr> exprs[2];
   unsigned loop = 0;
   for (unsigned side : {0, 1})
@@ -138,7 +138,7 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
 }
 
 namespace {
-/// Dimensions and windows of a convolution. The lists have an entry per spatial dimension.
+/// Dimensions and windows of a convolution. Each list has an entry per spatial dimension.
 struct Convolution {
   struct Side {
     int64_t first, second; ///< dimensions of batch and feature, or of input and output feature
@@ -265,7 +265,7 @@ HloResult fsdp::lowerConvolution(OpBuilder &b, Operation *op) {
   x = buildPadded(b, loc, x, c.input.spatial, c.low, c.high, zero);
   size_t count = c.input.spatial.size();
   bool grouped = c.groups > 1;
-  // Loops: batch, [group,] output feature, output positions; then input feature, window positions.
+  // Loops: batch, [group,] output feature, output positions, input feature, window positions.
   unsigned next = 0;
   auto loop = [&] { return b.getAffineDimExpr(next++); };
   AffineExpr batch = loop(), group = grouped ? loop() : AffineExpr(), feature = loop();
@@ -344,7 +344,7 @@ static HloResult buildReduction(OpBuilder &b, Operation *op, ValueRange inputs,
   auto generic = linalg::GenericOp::create(
       b, loc, op->getResultTypes(), inputs, inits, maps, loops,
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        // The partial results are the first arguments of the region, the values the last.
+        // The region's arguments are the partial results, then the values.
         SmallVector<Value> arguments(args.take_back(count));
         llvm::append_range(arguments, args.take_front(count));
         results = lowerBody(b, op, arguments);
@@ -432,7 +432,7 @@ HloResult fsdp::lowerReduceWindow(OpBuilder &b, Operation *op) {
   }
   if (failed(checkReduction(op, shape)))
     return failure();
-  // The window has a tensor of its own, which gives the loops their sizes.
+  // An operand with the window's shape determines the extents of the window's loops.
   Value init = getScalar(b, loc, op->getOperand(1));
   x = buildPadded(b, loc, x, all, low, high, init);
   Value extent = tensor::EmptyOp::create(b, loc, windowShape, to.getElementType());

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The project does not link StableHLO. Two dialects without registered ops read its text, so that
-// the file of `jax.export` needs no other tool:
+// The project does not link StableHLO. Two dialects without registered ops parse StableHLO's text,
+// so that no other tool is needed to read a file of `jax.export`:
 //
 //   #stablehlo<comparison_direction LT>               ->  "LT"
 //   #stablehlo.dot<lhs_contracting_dimensions = [2]>  ->  {lhs_contracting_dimensions = array<..>}
@@ -99,7 +99,7 @@ FailureOr<Attribute> fsdp::parseHloValue(AsmParser &parser) {
 }
 
 /// Parses one of the three lists of a convolution's dimensions. Sets `named` to the numbers of the
-/// dimensions of the two letters, and `spatial` to the numbers of the spatial dimensions in order.
+/// two dimensions that have a letter, and `spatial` to those of the spatial dimensions, in order.
 static ParseResult parseDimensions(AsmParser &parser, ArrayRef<StringRef> letters,
                                    MutableArrayRef<int64_t> named, SmallVector<int64_t> &spatial) {
   SmallVector<std::pair<int64_t, int64_t>> order;

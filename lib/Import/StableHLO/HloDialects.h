@@ -13,8 +13,8 @@
 namespace mlir::fsdp {
 
 /// Parses the ops of StableHLO or CHLO, in generic and in custom form, as unregistered ops. Their
-/// attributes become builtin ones: an enumeration is a string, a struct is a dictionary of
-/// `array<i64>`, integers and strings.
+/// attributes become builtin attributes: an enumeration becomes a string, and a struct becomes a
+/// dictionary of `array<i64>`, integers and strings.
 class HloDialect : public Dialect {
 public:
   Attribute parseAttribute(DialectAsmParser &parser, Type type) const override;
@@ -42,7 +42,8 @@ public:
 ParseResult parseHloOp(OpAsmParser &parser, OperationState &state);
 
 /// Parses the dimension numbers of a convolution, "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", to a
-/// dictionary with the names of StableHLO's attribute ("input_batch_dimension", ..).
+/// dictionary whose keys are the field names of StableHLO's attribute ("input_batch_dimension",
+/// ..).
 FailureOr<Attribute> parseConvolutionDimensions(AsmParser &parser);
 
 /// Parses a value in the text of an attribute: an integer, a word, "<..>", a list, or an attribute

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers to arith and math, on tensors and, in the regions of reductions, on scalars:
+// Lowers elementwise ops to arith and math, on tensors or, in regions of reductions, on scalars:
 //
 //   stablehlo.maximum %a, %b : tensor<4xf32>   ->   arith.maximumf %a, %b : tensor<4xf32>
 //   stablehlo.logistic %a                      ->   1 / (1 + exp(-a))
 //   stablehlo.add %a, %b : tensor<4xi1>        ->   arith.ori
 //
-// Integers are signed, and an i1 is a truth value: its sum is "or", its product is "and". An
-// integer division by zero is -1 and a remainder is the dividend, as the specification says.
+// Integers are signed. An i1 is a truth value: a sum of i1 is "or", a product is "and". An integer
+// division by zero yields -1, and its remainder is the dividend, as the specification says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Builds the lowering of one op. All operands have the form of the result: tensors or scalars.
+/// Builds the lowering of one op. The operands are tensors if the result is a tensor, else scalars.
 class Elementwise {
 public:
   Elementwise(OpBuilder &b, Operation *op, ValueRange operands, Type result)
@@ -275,7 +275,7 @@ FailureOr<Value> Elementwise::lowerConvert() {
   return from.isInteger(1) ? cast(arith::ExtUIOp()) : cast(arith::ExtSIOp());
 }
 
-/// Rounds to bf16 or f16 and back; the other formats are refused.
+/// Rounds to bf16 or f16 and converts back; other formats are refused.
 FailureOr<Value> Elementwise::lowerReducePrecision() {
   SmallVector<int64_t> exponent = getInts(op, "exponent_bits"),
                        mantissa = getInts(op, "mantissa_bits");

@@ -11,8 +11,8 @@
 //   stablehlo.scatter, dynamic_update_slice at constant places   ->   tensor.insert_slice
 //
 //  1. Start indices are clamped so that the slice lies within the operand, as the specification
-//     says. Later passes prove the limits of ids and fold the clamp.
-//  2. An update at computed places has no lowering, because its derivative would need one too.
+//     says. If later passes prove that ids are in range, they fold the clamp.
+//  2. An update at computed positions has no lowering, because its derivative would need one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ static Value buildClamped(OpBuilder &b, Location loc, Value start, int64_t limit
   return arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, index, zero), last);
 }
 
-/// Builds a tensor of `type` whose element at the loop's indices is that of `x` at the indices that
-/// `place` returns.
+/// Builds a tensor of `type` whose element at the loop indices is the element of `x` at the indices
+/// that `place` returns.
 static Value buildReads(OpBuilder &b, Location loc, RankedTensorType type, Value x,
                         function_ref<SmallVector<Value>(OpBuilder &, Location)> place) {
   return buildByIndex(b, loc, type, [&](OpBuilder &b, Location loc) -> Value {
@@ -50,7 +50,7 @@ static Value buildReads(OpBuilder &b, Location loc, RankedTensorType type, Value
   });
 }
 
-/// Verifies the numbers of a gather, and the shape of its result.
+/// Verifies the dimension numbers of a gather, and the shape of its result.
 static LogicalResult checkGather(Operation *op, const GatherNumbers &n) {
   RankedTensorType x = tensorOf(op->getOperand(0)), starts = tensorOf(op->getOperand(1)),
                    to = tensorOf(op->getResult(0));
@@ -122,7 +122,7 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
     for (int64_t dim = 0; dim < to.getRank(); ++dim)
       (llvm::is_contained(n.offsetDims, dim) ? offsets : batch)
           .push_back(linalg::IndexOp::create(b, loc, dim));
-    // Returns the indices of component `k` of the start vector.
+    // Returns the indices of component `k` of the start vector in the tensor of start indices.
     auto startAt = [&](int64_t k) {
       SmallVector<Value> at(batch);
       if (n.vectorDim < startType.getRank())
@@ -142,7 +142,7 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
         index = batch[startDim - (startDim > n.vectorDim)];
       } else if (!llvm::is_contained(n.collapsed, dim)) {
         Value offset = offsets[nextOffset++];
-        // If the slice covers the dimension, the start is 0.
+        // If the slice covers the whole dimension, its start is 0.
         bool isWhole = n.sliceSizes[dim] == from.getDimSize(dim);
         index = index && !isWhole ? Value(arith::AddIOp::create(b, loc, index, offset)) : offset;
       } else if (!index) {
@@ -155,7 +155,7 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReads(b, op->getLoc(), to, x, place)};
 }
 
-/// Verifies the scalar start indices of a dynamic slice, which begin at operand `first`.
+/// Verifies the scalar start indices of a dynamic slice, which are the operands from `first` on.
 static LogicalResult checkStarts(Operation *op, unsigned first) {
   RankedTensorType x = tensorOf(op->getOperand(0));
   if (failed(checkCount(op, "operands", op->getNumOperands(), first + x.getRank())))
@@ -196,7 +196,7 @@ HloResult fsdp::lowerDynamicSlice(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReads(b, op->getLoc(), to, x, place)};
 }
 
-/// Returns the value of an integer constant with equal elements.
+/// Returns the value of an integer constant whose elements are all equal.
 static std::optional<int64_t> constantOf(Value value) {
   DenseIntElementsAttr constant;
   if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())

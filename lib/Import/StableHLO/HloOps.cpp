@@ -41,7 +41,7 @@ SmallVector<int64_t> fsdp::getInts(Operation *op, StringRef name, ArrayRef<int64
   for (Attribute element : list)
     if (auto integer = dyn_cast<IntegerAttr>(element))
       values.push_back(integer.getValue().getSExtValue());
-    else if (auto pair = dyn_cast<DenseI64ArrayAttr>(element)) // [[0, 1], [2, 3]] of a padding
+    else if (auto pair = dyn_cast<DenseI64ArrayAttr>(element)) // a padding [[0, 1], [2, 3]]
       llvm::append_range(values, pair.asArrayRef());
   return values;
 }
@@ -122,7 +122,7 @@ HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
   for (Operation &inner : region->front()) {
     SmallVector<Value> operands;
     for (Value operand : inner.getOperands()) {
-      // A value from outside of the region is read as a scalar, like the region's own.
+      // A tensor of rank 0 from outside the region is read as a scalar, as the region's values are.
       if (!map.contains(operand) && tensorOf(operand).getRank() == 0)
         map.map(operand, getScalar(b, inner.getLoc(), operand));
       operands.push_back(map.lookupOrDefault(operand));

@@ -12,23 +12,23 @@
 
 namespace mlir::fsdp {
 
-/// The values that replace an op; failure after an emitted error.
+/// The values that replace an op, or failure if an error was emitted.
 using HloResult = FailureOr<SmallVector<Value>>;
 
 /// Returns the type of an operand or result as a tensor of static shape. LowerStablehlo.cpp has
-/// checked that the type is one.
+/// checked that the type is a tensor of static shape.
 RankedTensorType tensorOf(Value value);
 
 /// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer).
-/// Returns `missing` if the op has no such attribute. `holder` is null or the dictionary that holds
-/// it.
+/// Returns `missing` if the op has no such attribute. If `holder` is not null, the attribute is an
+/// entry of this dictionary.
 SmallVector<int64_t> getInts(Operation *op, StringRef name, ArrayRef<int64_t> missing = {},
                              DictionaryAttr holder = nullptr);
 
-/// Returns the text of an attribute; empty if there is none.
+/// Returns the text of an attribute, or an empty text if the op has no such attribute.
 StringRef getWord(Operation *op, StringRef name);
 
-/// Emits an error unless `dims` are different numbers in [0, rank).
+/// Emits an error unless `dims` are pairwise different numbers in [0, rank).
 LogicalResult checkDims(Operation *op, StringRef name, ArrayRef<int64_t> dims, int64_t rank);
 
 /// Emits an error unless `found` has `expected` elements.
@@ -46,20 +46,20 @@ Value buildFilled(OpBuilder &b, Location loc, RankedTensorType type, Value scala
 /// Returns offsets, sizes or strides as constants of a slice.
 SmallVector<OpFoldResult> sliceIndices(OpBuilder &b, ArrayRef<int64_t> values);
 
-/// Builds a tensor of `type`. `element` returns the element at the indices of the loops, which it
-/// reads by `linalg.index`.
+/// Builds a tensor of `type`. `element` builds the element at the indices of the loops
+/// (linalg.index).
 Value buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
                    function_ref<Value(OpBuilder &, Location)> element);
 
-/// Returns the op on `operands`, which are tensors or scalars; a null value if the op is not
-/// elementwise. `result` is the type of the result, a tensor or a scalar as well.
+/// Builds the lowered op on `operands`, which are tensors or scalars like `result`, the type of the
+/// result. Returns a null value if the op is not elementwise.
 FailureOr<Value> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands, Type result);
 
 /// Lowers the body of a reduction for the scalars `arguments`. The body holds elementwise ops on
 /// tensors of rank 0. Returns the values that the body returns.
 HloResult lowerBody(OpBuilder &b, Operation *op, ValueRange arguments);
 
-// Lowerings by op. Each expects static shapes and verifies everything else.
+// Lowerings by op. Each function expects static shapes and verifies everything else.
 HloResult lowerBroadcast(OpBuilder &b, Operation *op);
 HloResult lowerReshape(OpBuilder &b, Operation *op);
 HloResult lowerTranspose(OpBuilder &b, Operation *op);

@@ -10,7 +10,7 @@
 //   pad with interior elements          ->  a filled tensor, and a tensor.insert_slice with strides
 //   reverse                             ->  a linalg.generic that reads at n - 1 - i
 //
-// A broadcast of a constant with equal elements is a constant.
+// A broadcast of a constant whose elements are equal becomes a constant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -201,7 +201,7 @@ HloResult fsdp::lowerConcatenate(OpBuilder &b, Operation *op) {
       tensor::ConcatOp::create(b, op->getLoc(), to, dim[0], op->getOperands())};
 }
 
-/// Returns `x` without the elements that negative padding removes, and sets that padding to zero.
+/// Returns `x` without the elements that negative padding removes, and sets this padding to 0.
 static Value cropNegative(OpBuilder &b, Location loc, Value x, MutableArrayRef<int64_t> low,
                           MutableArrayRef<int64_t> high) {
   RankedTensorType type = tensorOf(x);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers the ops of StableHLO that models of `jax.export` have, without StableHLO's own library:
+// Lowers the ops of StableHLO that `jax.export` writes for models, without StableHLO's library:
 //
 //   "stablehlo.add"(%a, %b)                ->   arith.addf on tensors
 //   "stablehlo.dot_general", "reduce", ..  ->   linalg.generic
@@ -14,9 +14,9 @@
 //  1. Selects that are erfc(x), as `jax.export` writes them, become one op (RaiseErfc.cpp).
 //  2. Each op is visited once, in order, and replaced by the values of its lowering. The ops are
 //     not registered, so each lowering verifies the attributes and shapes that it reads.
-//  3. Ops without a lowering stay, and RefuseForeign reports them with advice.
-//  4. JAX exports neither `stop_gradient` nor the user's rules of differentiation. A warning says
-//     so, because the derivative may differ.
+//  3. Ops without a lowering are kept, and RefuseForeign.cpp reports them with advice.
+//  4. JAX exports neither `stop_gradient` nor the user's rules of differentiation. A warning states
+//     that the derivative may therefore differ.
 //
 // O(ops). ParseHlo.cpp parses the text. Quantised types and dynamic shapes are not supported.
 //
@@ -75,7 +75,7 @@ static HloResult lowerComposite(OpBuilder &b, Operation *op) {
   return SmallVector<Value>(call.getResults());
 }
 
-/// Returns the operands of an op that changes no value.
+/// Replaces an op that changes no value by its operands.
 static HloResult forward(OpBuilder &, Operation *op) {
   if (!llvm::equal(op->getOperandTypes(), op->getResultTypes()))
     return op->emitError("expected results of the operands' types");
@@ -106,8 +106,7 @@ static const std::pair<StringRef, Lowering> lowerings[] = {
     {"stablehlo.reduce_window", lowerReduceWindow},
 };
 
-/// Emits an error and returns true if a type is not a tensor of static shape of floats or of
-/// signless integers.
+/// Emits an error and returns true unless types are static tensors of floats or signless integers.
 static bool refuseType(Operation *op, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape()) {
@@ -169,7 +168,7 @@ void LowerStablehloPass::runOnOperation() {
   unsigned errors = 0;
   Location firstPlace = getOperation().getLoc();
   SmallVector<Operation *> ops;
-  // Ops in a region belong to the op that has the region.
+  // The lowering of an op with regions also lowers the ops in its regions.
   getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (!isHlo(op))
       return WalkResult::advance();
@@ -178,11 +177,10 @@ void LowerStablehloPass::runOnOperation() {
     ops.push_back(op);
     return WalkResult::skip();
   });
-  // Preserving all analyses also skips the verifier, which would reject ops of unknown dialects
-  // without advice.
+  // Preserve all analyses to skip the verifier, which would reject unknown dialects without advice.
   if (ops.empty())
     return markAllAnalysesPreserved();
-  // Begin with the last select, so that erfc as a whole is matched before its branches.
+  // Begin with the last select, so that the whole erfc is matched before selects in its branches.
   for (Operation *&op : llvm::reverse(ops))
     if (op->getName().getStringRef() == "stablehlo.select")
       if (Value x = matchErfc(op)) {

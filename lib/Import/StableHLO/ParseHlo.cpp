@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses the custom form into the op of the generic form, with the same attribute names:
+// Parses the custom form of an op into the same op and attributes as the generic form:
 //
 //   stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (A, B) -> C
 //   "stablehlo.dot_general"(%a, %b) {dot_dimension_numbers = {lhs_contracting_dimensions = ..}} :
@@ -12,10 +12,10 @@
 //
 //  1. Most ops are a list of items: an operand, a word (LT), "key = value", or the ranges of a
 //     slice. `keys` maps the keys of each op to attribute names.
-//  2. The types are a function type, or a type "T" for all operands and results. Only select lists
-//     the type of its predicate before that type.
-//  3. constant, reduce, convolution, custom_call and composite have forms of their own.
-//  4. Control flow is refused with advice: its form has regions that no pass reads.
+//  2. The types at the end are a function type, or one type "T" for all operands and results. Only
+//     select lists the type of its predicate before that type.
+//  3. Separate functions parse constant, reduce, convolution, custom_call and composite.
+//  4. Control flow is refused with advice, because no pass reads its regions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A key of the custom form and the attribute of the generic form that holds its value.
+/// A key of the custom form, and the name of the attribute in the generic form.
 struct Key {
   StringRef op, key, attribute;
 };
@@ -134,7 +134,7 @@ static ParseResult parseItems(OpAsmParser &parser, StringRef op, Items &items,
   }
 }
 
-/// Parses the types of the operands and results, which follow a colon, for `count` operands.
+/// Parses the types of `count` operands and of the results, which follow a colon.
 static ParseResult parseTypes(OpAsmParser &parser, StringRef op, size_t count,
                               SmallVector<Type> &operands, SmallVector<Type> &results) {
   SMLoc at = parser.getCurrentLocation();
@@ -236,7 +236,8 @@ static ParseResult parseReduce(OpAsmParser &parser, OperationState &state) {
     addReducer(parser, state, *reducer, getElementTypeOrSelf(state.operands.front().getType()));
     return success();
   }
-  // The text pairs the arguments of each input; the op has all values before all partial results.
+  // The text pairs the two arguments of each input; the op has all values, then all partial
+  // results.
   SmallVector<OpAsmParser::Argument> lhs, rhs;
   if (parser.parseKeyword("reducer"))
     return failure();

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // `jax.export` writes erfc (of the exact GELU) as polynomials in x and in 1 / x^2, joined by
-// selects. The derivative of the branch in 1 / x^2 is infinite near zero, and zero times infinity
-// is not a number, although the select drops the branch:
+// selects. Near zero, the derivative of the branch in 1 / x^2 is infinite. If the select drops the
+// branch, the derivative is 0 times infinity, which is NaN:
 //
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
 //
-//  1. The expansion reads |x|, so each operand of an abs before the select is a candidate for x.
+//  1. The expansion reads |x|, so try each operand of an abs before the select as x, the candidate.
 //  2. Collects the elementwise ops between the candidate and the select. Apart from the candidate,
 //     the inputs must be constants.
 //  3. Evaluates these ops in f64 at points in [-4, 4], and compares with std::erfc: the absolute
@@ -59,7 +59,7 @@ static std::optional<double> constantOf(Value value) {
   return dense.getSplatValue<APFloat>().convertToDouble();
 }
 
-/// Returns whether the evaluator knows the op, with the operands that it expects.
+/// Returns whether the evaluator supports the op with its number of operands.
 static bool isArithmetic(Operation *op) {
   if (!op || op->getName().getDialectNamespace() != "stablehlo" || op->getNumResults() != 1)
     return false;

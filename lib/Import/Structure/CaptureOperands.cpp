@@ -7,8 +7,8 @@
 //   generic ins(%x) { %i = linalg.index 0            generic ins(%x, %slice) maps (.., d0+0)
 //     %t = tensor.extract %table[%i, ..]       ->      { ^bb0(%x, %t, %out): ... }
 //
-// For an index d + c of loop d, the table is sliced from offset c, and the map reads the slice at
-// d. A constant index becomes a slice of size 1.
+// An index d + c, where d is a loop and c a constant, becomes a slice of the table from offset c,
+// which the map reads at d. An index that is a constant becomes a slice of size 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ AffineExpr fsdp::affineIndex(Value index) {
     return getAffineDimExpr(loop.getDim(), context);
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::IndexCastUIOp>(op))
     return affineIndex(op->getOperand(0));
-  // Look through the truncation: every index of a tensor is assumed to fit i32.
+  // Look through the truncation, because every index of a tensor is assumed to fit i32.
   if (auto trunc = dyn_cast_or_null<arith::TruncIOp>(op);
       trunc && trunc.getType().getIntOrFloatBitWidth() >= 32)
     return affineIndex(trunc.getIn());
@@ -108,7 +108,7 @@ struct ExtractToOperand : OpRewritePattern<linalg::GenericOp> {
     return failure();
   }
 
-  /// Fails unless each index is c or d_k + c.
+  /// Fails unless each index is a constant c or a loop d_k plus c.
   static LogicalResult rewrite(linalg::GenericOp op, tensor::ExtractOp extract,
                                PatternRewriter &rewriter) {
     auto type = dyn_cast<RankedTensorType>(extract.getTensor().getType());

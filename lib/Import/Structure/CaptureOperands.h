@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 /// whose elements the body extracts at indices that depend on the loops alone.
 void populateCaptureOperandPatterns(RewritePatternSet &patterns);
 
-/// Returns an index in a body as an affine function of the loops; null if it depends on data.
+/// Returns an index in a body as an affine function of the loops, or null if it depends on data.
 AffineExpr affineIndex(Value index);
 
 /// Rebuilds `op` with one more input, whose block argument replaces `captured` in the body.

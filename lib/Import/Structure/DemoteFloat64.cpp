@@ -13,7 +13,7 @@
 //
 // If a function has float parameters and none of them is f64, replaces f64 by f32 in all types,
 // constants (rounded to nearest), bodies and the signature, and drops casts from f32 to f32. Does
-// not change a function with an f64 parameter.
+// not change other functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,7 +120,7 @@ void DemoteFloat64Pass::runOnOperation() {
   func.walk([&](Operation *op) { numDemoted += llvm::count_if(op->getResultTypes(), isDouble); });
   AttrTypeReplacer replacer = makeReplacer(&getContext());
   func.walk([&](Operation *op) {
-    // Attributes of fsdp ops (a scale, a probability) are doubles for operands of all types.
+    // Attributes of fsdp ops (a scale, a probability) are f64 for operands of all types: keep them.
     bool ours = isa_and_nonnull<FSDPDialect>(op->getDialect());
     replacer.replaceElementsIn(op, /*replaceAttrs=*/!ours, /*replaceLocs=*/false,
                                /*replaceTypes=*/true);

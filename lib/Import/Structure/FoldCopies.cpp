@@ -10,9 +10,10 @@
 //   %t = copy %w {(d0, d1) -> (d1, d0)}
 //   contract(%x, %t) {(m, n, k) -> (k, n)}   ->   contract(%x, %w) {(m, n, k) -> (n, k)}
 //
-// The reader's new map is in ∘ out⁻¹ ∘ map. The new maps must still determine the extent of every
-// loop, so the copy stays if the reader sums over a broadcast dimension. Also folds a transpose
-// that is the only reader of a contraction into the output map of the contraction.
+// If in and out are the maps of the copy, the reader's `map` becomes in ∘ out⁻¹ ∘ map. The new maps
+// must determine the extent of every loop, so that the copy is kept if the reader sums over a
+// broadcast dimension. If the only reader of a contraction is a transpose, folds the transpose into
+// the output map of the contraction.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Adds patterns that fold copies into the maps of the generics that read them, and transposes into
-/// the product that they read. `numFolded` counts the folds.
+/// Adds patterns that fold copies into the maps of the generics that read the copies, and
+/// transposes into the product that the transposes read. `numFolded` counts the folds.
 void populateFoldCopyPatterns(RewritePatternSet &patterns, llvm::Statistic &numFolded);
 
 } // namespace mlir::fsdp

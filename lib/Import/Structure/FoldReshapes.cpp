@@ -13,13 +13,13 @@
 //                                          - collapse ->   no view between
 //
 //  1. (heads) Expand the loops of products that read a collapsed copy (a broadcast of grouped
-//     heads, a transpose) whose merged dimensions are batch loops. Expand copies that read a
+//     heads, a transpose) whose merged dimensions are batch loops. Expand a copy that reads a
 //     collapsed copy. Move copies towards products (SinkCopies.h).
 //  2. (rows) Collapse loops of products that are adjacent in all operands.
 //  3. (rows) Collapse elementwise ops and reductions after an expand_shape or before a
 //     collapse_shape. Move views past slices and lookups.
 //
-// Views remain at arguments, at slices and at heads.
+// Views of arguments, views at slices, and views that split or merge heads remain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +65,7 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
     SmallVector<int64_t> shape;
     for (auto [g, group] : llvm::enumerate(expand.getReassociationIndices())) {
       int64_t offset = 0, size = narrow[g], stride = 1;
-      SmallVector<int64_t> moving; // sliced dimensions of the group
+      SmallVector<int64_t> moving; // dimensions of the group that are sliced
       for (int64_t d : group)
         if (op.getStaticSizes()[d] != wide[d])
           moving.push_back(d);
@@ -130,7 +130,7 @@ static bool comesFromCopy(Value value) {
 }
 
 /// Returns whether a view merges dimensions, such as batch and heads, into one batch loop of the
-/// product. (Merged rows or columns stay merged.)
+/// product. (A view that merges rows or columns is kept.)
 static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
                              tensor::CollapseShapeOp view) {
   SmallVector<AffineMap> maps = product.getIndexingMapsArray();
@@ -144,8 +144,8 @@ static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
   return false;
 }
 
-/// Runs step 1: expands products and copies that read collapse_shape(copy), and copies before an
-/// expand_shape.
+/// Runs step 1: expands products and copies that read collapse_shape(copy), and copies that an
+/// expand_shape reads.
 LogicalResult FoldReshapesPass::expand() {
   auto control = [](OpOperand *operand) {
     if (auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner())) {
@@ -176,7 +176,7 @@ LogicalResult FoldReshapesPass::expand() {
   return applyPatternsGreedily(getOperation(), std::move(patterns));
 }
 
-/// Returns groups of adjacent loops of a product that are adjacent in every operand.
+/// Returns groups of loops of a product that are adjacent in every operand.
 static SmallVector<ReassociationIndices> mergeableLoops(linalg::LinalgOp op) {
   SmallVector<ReassociationIndices> groups;
   auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());

@@ -7,9 +7,9 @@
 //   generic {(m,n,k)->(m,k)}, {..->(n,k)}, {..->(m,n)}      linalg.contract indexing_maps = [..]
 //     { %p = mulf %a, %b ; addf %out, %p }             ->     ins(%a, %b) outs(%c)
 //
-// Keeps the maps, since linalg.contract reads operands in any layout. A product needs at least one
-// loop each of m, n and k. A sum like Σ_n g[n,c]·x[n,c] stays a generic. Does not use upstream's
-// conversion to named ops, which drops transposes in LLVM 22.
+// Does not change the maps, because linalg.contract reads operands in any layout. Requires at least
+// one loop each of m, n and k, so that a sum such as Σ_n g[n,c]·x[n,c] remains a generic. Does not
+// use upstream's conversion to named ops, which drops transposes in LLVM 22.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,19 +6,20 @@
 //
 //   %a = generic { mulf } ; %b = generic ins(%a) { addf }   ->   generic { mulf ; addf }
 //
-// Fusion comes before differentiation, because the backward recomputes the values inside a body and
-// therefore keeps fewer activations. Uses upstream's fusion patterns and allows a fusion if:
+// Fusion comes before differentiation, because the backward recomputes values inside a body, so
+// that fewer activations are kept for it. Uses upstream's fusion patterns and allows a fusion if:
 //
 //  - the producer only widens floats (it is fused into all readers, because reading bf16 twice is
 //    cheaper than keeping an f32 tensor), or
-//  - all loops of the consumer are parallel, the value has no other use, the producer does not
-//    round a wider input, and no outer loop would repeat a function like cos.
+//  - all loops of the consumer are parallel, the fused value has no other use, the producer does
+//    not round a wider input, and no outer loop would repeat a math function such as cos.
 //
-// A rounded value is not fused, so that the backward keeps the bf16 result, not the f32 input of
-// twice the size.
+// A producer that rounds is not fused, so that its bf16 result is kept for the backward, and not
+// its f32 input, which has twice the size.
 //
-// Never fuses into a contraction, which would recompute the value for each n. A fused body has at
-// most 512 ops. Each fusion copies both bodies, so that a long chain would take quadratic time.
+// Never fuses into a contraction, because the producer would be computed again for each column of
+// the product. A fused body has at most 512 ops. Each fusion copies both bodies, so that a long
+// chain would take quadratic time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,9 +45,9 @@ struct FuseElementwisePass : public fsdp::impl::FuseElementwisePassBase<FuseElem
 };
 } // namespace
 
-/// Returns whether fusion would recompute math functions of the producer in each iteration of an
-/// outer loop, as for a table over (t, d) that is read for every (b, h, t, d). Repetition in inner
-/// loops alone (rsqrt of a row) is allowed, since the value is computed once per row.
+/// Returns whether fusion would compute math functions of the producer in each iteration of an
+/// outer loop, as for a table over (t, d) read for every (b, h, t, d). Repetition in inner loops
+/// alone (the rsqrt of a row) is allowed, because the value is computed once per row.
 static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
   if (llvm::none_of(producer.getBody()->without_terminator(), [](Operation &op) {
         return isa_and_nonnull<math::MathDialect>(op.getDialect());
@@ -65,7 +66,7 @@ static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
 }
 
 /// Returns whether the producer rounds its result and has a wider input of at least as many
-/// elements. The result is then the smaller of the two to keep for the backward.
+/// elements. Keeping the result for the backward then takes fewer bytes than keeping this input.
 static bool isRounded(linalg::GenericOp producer) {
   auto result = cast<RankedTensorType>(producer->getResultTypes().front());
   auto rounding =
@@ -86,7 +87,7 @@ static bool fitsOneBody(linalg::GenericOp producer, linalg::LinalgOp consumer) {
          most;
 }
 
-/// Returns whether to fuse the producer of `operand` into its reader.
+/// Returns whether to fuse the producer of `operand` into the op that has the operand.
 static bool shouldFuse(OpOperand *operand) {
   auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();

@@ -87,7 +87,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
   }
   Point moved{source, SmallVector<AffineExpr>(to.size(), getAffineConstantExpr(0, context))};
   for (const Term &term : flat) {
-    // Number of elements of the source's dimensions after d.
+    // Number of elements of the source's dimensions inside dimension d.
     int64_t size = 1;
     for (unsigned d = to.size(); d-- > 0; size *= to[d]) {
       int64_t end = size * to[d];
@@ -96,7 +96,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
       int64_t extent = extents[term.part];
       if (term.stride % size != 0)
         return std::nullopt;
-      if (term.stride * extent > end) { // the part extends into the next outer dimension
+      if (term.stride * extent > end) { // the part also covers a part of the next outer dimension
         if (end % term.stride == 0 && extent % (end / term.stride) == 0)
           needed = Split{term.part, end / term.stride};
         return std::nullopt;

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The position before a view needs divisions: row d of [8, 5] is row (d / 2, d % 2) of [4, 2, 5].
-// No division is needed if the loop over d is split into parts:
+// The index of an element before a view contains divisions: row d of a view [8, 5] of [4, 2, 5] is
+// row (d / 2, d % 2) of the source. It contains no division if the loop over d is split into parts:
 //
 //   loop of 8 = parts (a, b) of 4 and 2, at 2·a + b
 //   [8, 5] at (2·a + b, c)  =  [4, 2, 5] at (a, b, c)
 //
-// Each coordinate is then Σ stride · part. If a view needs a finer split, throughReshape returns it
-// in `needed`, and the caller splits that part and starts again.
+// Each coordinate is then a sum of parts times strides. If a view requires that a part is split
+// further, throughReshape sets `needed`; the caller then splits this part and starts again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ public:
   /// Returns the index of loop `loop` as an expression of its parts. Adds the loop, with one part
   /// of `extent` iterations, if it is new.
   AffineExpr getLoop(unsigned loop, int64_t extent);
-  /// Splits a part into an outer one and a new inner one of `inner` iterations.
+  /// Splits a part into an outer part and a new inner part of `inner` iterations.
   void split(unsigned part, int64_t inner);
 
   unsigned size() const { return extents.size(); }
@@ -48,14 +48,14 @@ public:
     unsigned part;
     int64_t inner;
   };
-  /// Returns the same element before an expand_shape or a collapse_shape. Returns nothing if the
-  /// point is another op's result. If a part must be split first, sets `needed` and returns
-  /// nothing.
+  /// Returns the element of a reshape's source that is the element `point` of its result. Returns
+  /// nothing if `point` is not the result of an expand_shape or a collapse_shape. If a part must be
+  /// split first, sets `needed` and returns nothing.
   std::optional<Point> throughReshape(const Point &point, std::optional<Split> &needed) const;
 
 private:
   MLIRContext *context;
-  SmallVector<int64_t> extents;             // iterations of each part
+  SmallVector<int64_t> extents;             // number of iterations of each part
   SmallVector<SmallVector<unsigned>> loops; // parts of each loop, outermost first
 };
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters write the same operation in many ways. This pass rewrites them to few forms:
+// Exporters write the same operation in many ways. This pass rewrites each of the following
+// operations to one form:
 //
 //   linalg.{matmul, reduce, map, ...}, tensor.generate      -> linalg.generic
 //   tensor.splat                                            -> linalg.fill
@@ -15,8 +16,8 @@
 //   arith.truncf of a constant                              -> the rounded constant
 //   math.powf x, 2|3 and fpowi                              -> products
 //
-// Fuses constant and integer producers (masks, positions, rank-0 scales) into the bodies that use
-// them. Drops fast-math flags, because results must not depend on reassociation. Applies the
+// Fuses producers of constants and integers (masks, positions, rank-0 scales) into the bodies that
+// use them. Drops fast-math flags, because results must not depend on reassociation. Applies the
 // patterns greedily until none matches.
 //
 // FoldCopies.cpp folds copies, and FormContractions.cpp forms contractions.
@@ -144,7 +145,7 @@ struct InlineFilledInit : OpRewritePattern<linalg::GenericOp> {
       rewriter.replaceAllUsesWith(arg, arith::ConstantOp::create(rewriter, op.getLoc(), value));
       changed = true;
     }
-    // Outputs that the body does not read need no value.
+    // An output that the body does not read needs no initial value.
     for (OpOperand &init : op.getDpsInitsMutable()) {
       auto type = cast<RankedTensorType>(init.get().getType());
       if (!op.getMatchingBlockArgument(&init).use_empty() ||
@@ -230,8 +231,8 @@ struct ClampToExtremes : OpRewritePattern<math::ClampFOp> {
   }
 };
 
-/// Power with a constant exponent of 1, 2, 3, 0.5 or -0.5 -> x, products, sqrt or rsqrt.
-/// Products are correct for negative x and cheap to differentiate.
+/// Power with a constant exponent of 1, 2, 3, 0.5 or -0.5 -> x, products, sqrt or rsqrt. Unlike
+/// math.powf, products are correct for negative x, and their derivative is cheap.
 template <typename PowOp>
 struct SmallPower : OpRewritePattern<PowOp> {
   using OpRewritePattern<PowOp>::OpRewritePattern;

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Greatest depth of a formula that is compared or searched.
+/// Greatest depth to which formulas are compared or searched.
 static constexpr unsigned maxDepth = 24;
 
 SmallVector<AffineExpr> fsdp::place(AffineMap map, ArrayRef<AffineExpr> at) {
@@ -207,7 +207,7 @@ std::optional<Reduction> fsdp::matchReduction(const Point &point, Reduction::Kin
     return std::nullopt;
   }
   Reduction reduction{kind, {}, {}, op};
-  // All reductions have different symbols, because those of one formula need different ones.
+  // Every reduction gets new symbols, because those of one formula must be different.
   static std::atomic<unsigned> nextSymbol{0};
   for (auto [loop, iterator] : llvm::zip_equal(*loops, op.getIteratorTypesArray())) {
     if (loop)

@@ -10,9 +10,9 @@
 //   y[d0, d1] = exp(x[d0, d1] - m[d0]) / s[d0]
 //
 // A Point is a scalar of a body or an element of a tensor. Its position (loop indices or tensor
-// indices) is given in the dimensions of the root. A step leads from an element of a parallel
-// generic to the scalar that the generic yields, and from a block argument to the element that it
-// reads. The loops of a reduction are symbols.
+// indices) is an affine function of the indices of the element whose formula is read, the root. A
+// step leads from an element of a parallel generic to the scalar that the generic yields, and from
+// a block argument to the element that it reads. Affine symbols stand for the loops of a reduction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ struct Point {
 
   bool isTensor() const { return isa<RankedTensorType>(value.getType()); }
 
-  /// Returns the op that computes this scalar if it is an OpTy; else null.
+  /// Returns the op that computes this scalar if the op is an OpTy; else null.
   template <typename OpTy>
   OpTy op() const {
     return isTensor() ? OpTy() : value.getDefiningOp<OpTy>();
@@ -42,8 +42,8 @@ struct Point {
 std::optional<Point> step(const Point &point);
 
 /// Returns the loop indices at which an op computes the element `at` of its result, whose map is
-/// `map`. Loops that are not in the map are null. Returns nothing unless the map's results are
-/// distinct dimensions.
+/// `map`. The index of a loop that is not in the map is null. Returns nothing unless the map's
+/// results are distinct dimensions.
 std::optional<SmallVector<AffineExpr>> loopsAt(AffineMap map, ArrayRef<AffineExpr> at);
 
 /// Applies a map to the loop indices `at`.
@@ -53,7 +53,7 @@ SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 /// (argument, reduction, contraction, ...).
 Point settle(Point point);
 
-/// Returns the element that a block argument reads; `point` itself if it is not a block argument.
+/// Returns the element that a block argument reads, or `point` itself if it is no block argument.
 Point readElement(Point point);
 
 /// Returns operand `i` of the scalar op at a point, without settling it.
@@ -65,8 +65,7 @@ bool equal(const Point &a, const Point &b, unsigned depth = 0);
 /// Returns the value at a point if it is a constant, as a scalar, a splat or a fill.
 std::optional<double> constantAt(const Point &point);
 
-/// An element of a reduction: the term that is summed or maximised, with one symbol per reduced
-/// loop.
+/// An element of a sum or maximum over loops: the reduced term, with one symbol per reduced loop.
 struct Reduction {
   enum Kind { Sum, Max } kind;
   Point term;
@@ -76,7 +75,7 @@ struct Reduction {
 /// Matches an element of a reduction with a neutral initial value.
 std::optional<Reduction> matchReduction(const Point &point, Reduction::Kind kind);
 
-/// Replaces a symbol or dimension in the position of a point.
+/// Replaces an affine symbol or dimension in the position of a point.
 Point substitute(Point point, AffineExpr from, AffineExpr to);
 
 /// Returns whether the formula at `point` may depend on `expr`.

@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tensor.empty has no values; in the arena it holds bytes that an earlier kernel left. An op that
-// reads such a tensor has an undefined result.
+// The elements of a tensor.empty are undefined; its bytes in the arena are those of an earlier
+// value. An op that reads such a tensor has an undefined result.
 //
 //   %e = tensor.empty() : tensor<7x11xf32>
 //   %h = linalg.matmul ins(%x, %w) outs(%e)      reads %e: error, needs linalg.fill
 //   %y = linalg.exp ins(%x) outs(%e)             only writes %e: no error
 //
-//  1. A value has unwritten elements if it is a tensor.empty, or a view, a cast, a padding or a
-//     concatenation of one, or if insertions into one do not cover it.
-//  2. Report an error for an op that reads such a value. Insertions do not read it, nor does a body
-//     that ignores its output argument.
+//  1. A tensor.empty has unwritten elements. So has a view, a cast, a padding or a concatenation of
+//     a value with unwritten elements, and a chain of insertions that does not cover such a value.
+//  2. Report an error for an op that reads such a value. An insertion does not read its
+//     destination. A body does not read an output whose argument it does not use.
 //
-// O(ops + slices² of one tensor). A slice of a partly written tensor counts as unwritten.
+// O(ops + n²) for n insertions into a tensor. Slices of partly written tensors count as unwritten.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ struct Box {
 /// Finds the tensor.empty from which a value has unwritten elements.
 class Unwritten {
 public:
-  /// Returns the tensor.empty; null if all elements of the value are written.
+  /// Returns this tensor.empty, or null if all elements of the value are written.
   Operation *find(Value value);
 
 private:
@@ -71,7 +71,7 @@ private:
 };
 } // namespace
 
-/// Returns the range that an insertion writes; nothing if it is not constant or has strides.
+/// Returns the range that an insertion writes, or nothing if it is not constant or has strides.
 static std::optional<Box> getWritten(Operation *op) {
   Box box;
   if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {
@@ -144,7 +144,7 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
   if (isa<tensor::InsertSliceOp, tensor::InsertOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
           tensor::ReshapeOp, tensor::CastOp, tensor::ExtractSliceOp, tensor::PadOp,
           tensor::ConcatOp, tensor::DimOp>(op))
-    // The ops that read the result are checked instead.
+    // These ops only pass elements on, so the ops that read their result are checked instead.
     return success();
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
@@ -167,7 +167,7 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
 }
 
 void RefuseUnwrittenPass::runOnOperation() {
-  // Drop the values of another function, which may be freed.
+  // Drop the values of another function, because they may be freed.
   unwritten = {};
   unsigned refused = 0;
   getOperation().walk([&](Operation *op) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ops such as a rotary embedding or the scale of K are between the transpose of the heads and the
-// product whose maps could absorb the transpose. These patterns move the copies past such ops:
+// Ops such as a rotary embedding or the scale of K separate the transpose of the heads from the
+// product whose maps can absorb the transpose. These patterns move the transpose past such ops:
 //
 //   slice(transpose(%x))                     -> transpose(slice(%x))
 //   f(transpose(%x)), read by a product      -> transpose(f(%x))
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Builds the copy y[d] = source[in(d)] of type `type`.
+/// Builds a copy of `type` whose element d is source[in(d)].
 static Value createCopy(OpBuilder &b, Location loc, Value source, AffineMap in,
                         RankedTensorType type) {
   Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
@@ -102,7 +102,7 @@ struct ConcatOfTransposes : OpRewritePattern<tensor::ConcatOp> {
   }
 };
 
-/// Returns whether `op` is elementwise with one result, in the order of its loops, and no copy.
+/// Returns whether `op` is elementwise, has one result whose map is the identity, and is no copy.
 static bool isPlainMap(linalg::GenericOp op) {
   return op.getNumDpsInputs() > 0 && op->getNumResults() == 1 && isParallel(op) && !isCopy(op) &&
          op.getBody()->getArguments().back().use_empty() &&
@@ -148,16 +148,15 @@ struct UnaryBeforeBroadcast : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// f(transpose(x), ..) -> transpose(f(x, ..)), if all inputs that cover all loops have that
-/// transpose.
+/// f(transpose(x), ..) -> transpose(f(x, ..)), if all inputs with all loops have that transpose.
 struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
     if (!isPlainMap(op) || !readsThroughCopies(op.getResult(0)))
       return failure();
-    // The maps are returned by value, and the ArrayRef below needs an owner.
+    // Keep the maps, which are returned by value, alive for the ArrayRef below.
     SmallVector<AffineMap> known = op.getIndexingMapsArray();
-    AffineMap order; // map of the inputs that cover all loops
+    AffineMap order; // common map of the inputs that have all loops
     for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())
         continue;

@@ -19,7 +19,7 @@ bool isCopy(linalg::GenericOp op);
 bool isParallel(linalg::LinalgOp op);
 
 /// Returns whether `op` is a matrix product: `out + a·b` of floats with at least one loop of each
-/// of m, n and k. (A sum like Σ_n g[n,c]·x[n,c] is not one.)
+/// of m, n and k. (A sum such as Σ_n g[n,c]·x[n,c] is not a matrix product.)
 bool isContraction(linalg::LinalgOp op);
 
 /// Returns whether the maps of the operands determine the extent of every loop.

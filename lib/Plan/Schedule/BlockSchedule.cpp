@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The commands of a block become a problem (Analysis/ScheduleProblem.h). Transfers are collectives
-// without a channel and copies between memories, except small copies between device and host. The
-// order that the solver finds is verified before a command moves.
+// Converts the commands of a block to a ScheduleProblem (Analysis/ScheduleProblem.h). Its transfers
+// are the collectives that have no channel yet, and copies between memories except small copies
+// between device and host. The order that the solver finds is verified before a command moves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Least bytes of a copy that another thread makes. Waking up the thread takes longer than a
-/// smaller copy.
+/// Least number of bytes of a copy that is a transfer, made by another thread. Waking up the thread
+/// takes longer than a smaller copy.
 static constexpr int64_t minBytesApart = 4096;
 
 static bool isReduction(CollectiveOp op) {
@@ -45,8 +45,8 @@ static std::optional<ScheduleProblem::Transfer> describe(CollectiveOp op, unsign
   return transfer;
 }
 
-/// Describes a copy as a transfer. A copy to the host is early if its source can be freed, which
-/// excludes states. A copy to a file is always early.
+/// Describes a copy as a transfer. A copy to the host is early if the copy frees its source, which
+/// is not so for states. A copy to a file is always early.
 static std::optional<ScheduleProblem::Transfer>
 describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tables) {
   auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
@@ -82,7 +82,7 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
                                                ArrayRef<int64_t> live) {
   ScheduleProblem problem;
   llvm::DenseSet<Attribute> gathered;
-  SmallVector<CollectiveOp> kinds; // first collective of each group that can start as one launch
+  SmallVector<CollectiveOp> kinds; // a collective of each group that may start as one launch
   SymbolTableCollection tables;
   for (auto [number, command] : llvm::enumerate(graph.getCommands())) {
     double seconds = getSeconds(command);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the schedule problem of a block, and applies its solution.
+// Builds the schedule problem of a block, and applies the solution to the block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@
 namespace mlir::fsdp {
 
 /// Returns the derived schedule problem of a block. `getSeconds` returns the seconds of one run of
-/// a command, and `getLatency` the seconds of a collective without its bytes. `live` holds the
-/// device bytes alive at each command in the current order. Fails with an error if the problem is
-/// malformed.
+/// a command, and `getLatency` the seconds of a collective without its bytes. `live` holds, for
+/// each command in the current order, the bytes of the device's arena that are alive. Fails with an
+/// error if the problem is malformed.
 FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp layout,
                                          llvm::function_ref<double(Operation *)> getSeconds,
                                          llvm::function_ref<double(CollectiveOp)> getLatency,
@@ -30,7 +30,7 @@ FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp lay
 void applyInOrder(const CommandGraph &graph, const ScheduleProblem &problem, int64_t &nextId);
 
 /// Moves the commands of `block` into the order of the solver. Transfers get their channel, waits
-/// and the attributes of Analysis/Schedule.h. Fails, with nothing moved, if the order breaks a
+/// and the attributes of Analysis/Schedule.h. Moves nothing and fails if the order breaks a
 /// dependence.
 LogicalResult applySchedule(Block &block, const CommandGraph &graph, const ScheduleProblem &problem,
                             const ScheduleSolver &solver, int64_t &nextId);

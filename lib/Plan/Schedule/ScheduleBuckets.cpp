@@ -10,19 +10,19 @@
 //   reduce c  S====W             reductions c, d     .....SS========WW
 //   reduce d       S====W
 //
-// Adjacent starts of one kind over the same axes become one launch, which pays its latency once.
-// Layouts do not change: each collective keeps its own buffers, results and wait.
+// Adjacent starts of collectives of one kind over the same axes become one launch, which has the
+// latency of one collective. Each collective keeps its buffers, its results and its wait.
 //
-// 1. Visit gathers in the order of their channel. A gather joins the start of the previous gathers
-//    if its source is complete by then and memory allows.
-// 2. Visit reductions from the last to the first. A reduction joins the next reductions if nothing
-//    needs its result before their wait and memory allows.
-// 3. A launch never exceeds `bucketBytes`.
-// 4. A transfer pays no latency if it starts directly after another transfer of its kind, in a
-//    bucket or because a kernel needs both.
+// 1. Visit gathers in the order of their channel. A gather joins the launch of the previous gathers
+//    if its source is complete when the launch starts and memory allows.
+// 2. Visit reductions from the last to the first. A reduction joins the launch of the next
+//    reductions if nothing needs its result before their wait and memory allows.
+// 3. The collectives of a launch never have more than `bucketBytes` bytes in total.
+// 4. A transfer has no latency of its own if it starts directly after another transfer of its kind,
+//    because of steps 1 and 2 or because a kernel needs both.
 //
-// A launch is done when all its transfers are done. O(collectives²). If the options give a prefetch
-// depth for gathers, no gather joins another, because a joined gather would start too early.
+// A launch is done when all its transfers are done. O(collectives²). If the options limit the
+// prefetch of gathers, no gather joins another one, because it would start too early.
 //
 //===----------------------------------------------------------------------===//
 

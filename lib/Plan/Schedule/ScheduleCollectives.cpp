@@ -12,17 +12,16 @@
 // 1. For each block of each program, find the dependences (Analysis/CommandGraph.cpp) and the bytes
 //    alive at each command.
 // 2. Place the starts and waits of collectives, and of copies between the arenas of device and host
-//    (ScheduleSolver.cpp). Repeat this for several factors by which transfers take longer than
-//    estimated. Simulate each schedule (Analysis/Timeline.cpp) with links at half their speed, so
-//    that the chosen schedule also works if estimates are inaccurate. Keep the first schedule that
-//    no other beats by 0.5 %.
+//    (ScheduleSolver.cpp). Repeat this for several factors (`slack`) by which transfers are assumed
+//    to take longer than estimated. Simulate each schedule (Analysis/Timeline.cpp) with links at
+//    half their speed, so that the chosen schedule also works if estimates are inaccurate. Keep the
+//    first schedule unless a later one is at least 0.5 % faster.
 // 3. If the packed arena exceeds the limit, but the arena of the original order does not, lower the
-//    limit by the excess and repeat, a few times. If no attempt fits, keep the original order and
-//    wait for each transfer directly after its start.
-// 4. Set the lifetimes again.
+//    limit by the excess and repeat step 2, a few times. If no schedule fits, keep the original
+//    order and wait for each transfer directly after its start.
+// 4. Set the lifetimes of the buffers again.
 //
-// Does not change a program that already has waits. Does not move starts across iterations of a
-// loop.
+// Does not change a program with waits, and does not move starts across iterations of a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +42,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the bytes of the device's arena that are alive at each command, by command number.
+/// Returns, for each command number, the bytes of the device's arena that are alive at the command.
 static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, size_t commands) {
   SmallVector<int64_t> live(commands + 1, 0);
   int64_t always = 0;
@@ -79,8 +78,8 @@ struct Times {
     bound = turns * solver.getLowerBound();
   }
 
-  /// Corrects the times of the block around a loop. So far, these times count the scheduled time of
-  /// the loop as compute.
+  /// Corrects the times of the block around a loop. Before the correction, these times count the
+  /// scheduled time of the loop as compute.
   void refine(const Times &loop) {
     compute += loop.compute - loop.scheduled;
     unscheduled += loop.unscheduled - loop.scheduled;
@@ -176,10 +175,10 @@ class ScheduleCollectivesPass
     return ordered;
   }
 
-  /// Runs steps 1 and 2 for all blocks of a program. `live` holds the live bytes by command.
+  /// Runs steps 1 and 2 for all blocks of a program. `live` holds the live bytes by command number.
   Times placeAll(ProgramOp program, ArrayRef<int64_t> live, int64_t bytes, bool inOrder,
                  LayoutOp layout, CostModel &model, SymbolTableCollection &tables) {
-    // Visit inner blocks first, because the cost of a loop is the cost of its commands.
+    // Visit inner blocks first, because the cost of a loop is that of its scheduled commands.
     llvm::MapVector<Block *, SmallVector<int64_t>> blocks;
     for (const NumberedCommand &command : numberCommands(program))
       blocks[command.op->getBlock()].push_back(live[command.number]);

@@ -4,26 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gathers are late transfers: they start as late as possible while still hidden. Reductions are
-// early transfers: they end as early as possible. Both then hold their buffers no longer than
-// needed. Copies between the arenas are late if a command waits for their data, and early if they
-// free their source.
+// Gathers are late transfers: they start as late as possible without a stall. Reductions are early
+// transfers: they end as early as possible. Both thus hold buffers for the shortest time. A copy
+// between the arenas is late if a command waits for its data, and early if it frees its source.
 //
-// 1. Place early transfers one by one, each time the one that can start first. A transfer begins
-//    when its source is complete and the previous transfer on its channel is done. Its wait is at
-//    the first slot after its end.
-// 2. Place late transfers in reverse order of need. A transfer ends at the end of its window, or
-//    where the next transfer on its channel begins, and starts at the last slot that is early
+// 1. Place early transfers one by one, each time the early transfer that can start first. A
+//    transfer begins when its source is complete and the previous transfer on its channel is done.
+//    Its wait is at the first slot after its end.
+// 2. Place late transfers, the one that is needed last first. A transfer ends when a command needs
+//    it or when the next transfer on its channel begins, and starts at the last slot that is early
 //    enough. A transfer that nothing in the block reads ends as early as possible.
-// 3. Do not extend a transfer over a slot where memory would exceed the limit, or further ahead
-//    than the prefetch depth. During a launch, only the data of the next launch is read from a
-//    file, and only the data of the previous launch is written to it. Collectives that may start as
-//    one launch are made adjacent (ScheduleBuckets.cpp).
-// 4. In a slot, ready transfers start before the waits. A transfer that needs the result of another
-//    transfer starts after the wait for it.
+// 3. Do not extend a transfer over a slot where memory would exceed the limit, or beyond the
+//    largest number of transfers that may be in flight. While a kernel runs, only the data of the
+//    next kernel is read from the rank's file, and only the data of the previous kernel is written
+//    to the file. Make collectives adjacent that may start as one launch (ScheduleBuckets.cpp).
+// 4. In a slot, transfers whose sources are ready start before the waits. A transfer that needs the
+//    result of another transfer starts after the wait for this result.
 //
-// The time of a slot is the compute time before it. Stalls are not known yet, so `slack` lengthens
-// transfers instead. O(commands + transfers²).
+// The time of a slot is the total compute time before the slot. Stalls are not known yet, so
+// `slack` lengthens transfers instead. O(commands + transfers²).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +43,8 @@ void ScheduleSolver::addBytes(unsigned from, unsigned to, int64_t bytes) {
     extra[slot] += bytes;
 }
 
-/// Returns the farthest slot from `from` towards `to` such that the transfer's bytes fit at each
-/// fixed command in between.
+/// Returns the slot closest to `to` such that the transfer's bytes fit at each fixed command
+/// between `from` and this slot.
 unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, unsigned to,
                                        bool downwards, int64_t bytes) const {
   auto fits = [&](unsigned slot) {
@@ -61,8 +60,8 @@ unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, 
   return slot;
 }
 
-/// Returns the slot of the wait for a transfer. For a late transfer that is not placed, returns the
-/// first slot at which it can have ended.
+/// Returns the slot of the wait for a transfer, or the first slot at which the transfer can have
+/// ended if it is a late transfer that is not placed.
 unsigned ScheduleSolver::getEnd(const Transfer &transfer) const {
   if (transfer.isPlaced || transfer.isEarly)
     return transfer.wait;
@@ -122,8 +121,8 @@ ScheduleSolver::Transfer *ScheduleSolver::findNextEarly() {
   return next;
 }
 
-/// Limits the wait of a copy to a file. The copy ends before the next launch has written its data,
-/// so that the data of at most one launch is in flight.
+/// Limits the wait of a copy to a file. The copy ends before the next kernel has written its data,
+/// so that the data of at most one kernel is in flight.
 unsigned ScheduleSolver::limitByFile(const Transfer &transfer, unsigned latest) const {
   if (transfer.channel != toFileChannel)
     return latest;
@@ -134,7 +133,7 @@ unsigned ScheduleSolver::limitByFile(const Transfer &transfer, unsigned latest) 
 }
 
 void ScheduleSolver::placeEarly(const ScheduleLimits &limits) {
-  std::map<int64_t, double> free; // times at which channels become free
+  std::map<int64_t, double> free; // seconds at which each channel becomes free
   while (Transfer *next = findNextEarly()) {
     Transfer &transfer = *next;
     transfer.isPlaced = true;
@@ -158,7 +157,7 @@ void ScheduleSolver::placeEarly(const ScheduleLimits &limits) {
 }
 
 /// Places a late transfer. `before` holds the late transfers of its channel that are needed
-/// earlier. `next` is the time at which transfers that are needed later use the channel.
+/// earlier. `next` is the time from which later transfers use the channel.
 void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next,
                                const ScheduleLimits &limits) {
   transfer.wait = getBeginOfReaders(transfer);
@@ -174,7 +173,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
                   : transfer.isBackward ? limits.backwardPrefetch
                                         : limits.forwardPrefetch;
   if (ahead >= 0) {
-    // Start after the wait for the transfer that precedes this transfer by `ahead` positions.
+    // Start after the wait for the transfer that is `ahead` positions before this transfer.
     size_t index = before.size();
     unsigned least = ahead == 0                            ? transfer.wait
                      : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest
@@ -184,8 +183,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
       transfer.limit = "prefetch";
     }
   }
-  // A transfer from a file starts only after the transfer of the launch before has ended, so that
-  // two buffers suffice.
+  // Start after the transfer for the previous kernel has ended, so that two buffers suffice.
   if (transfer.channel == fromFileChannel)
     for (Transfer *other : llvm::reverse(before))
       if (other->latest < transfer.latest) {
@@ -194,7 +192,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
         slot = std::max(slot, std::min(other->latest, transfer.wait));
         break;
       }
-  // Other transfers may have moved the readers before the original slot.
+  // The readers may have moved before the original slot with other transfers.
   if (limits.bytes > 0 && slot < home)
     if (unsigned least =
             std::min(limitByMemory(transfer, home, slot, true, limits.bytes), transfer.wait);
@@ -263,7 +261,7 @@ SmallVector<SmallVector<ScheduleSolver::Event>> ScheduleSolver::orderEvents() co
   // Starts on one channel have the order of their waits.
   for (unsigned index : byWait)
     if (transfers[index].bucket == none ||
-        transfers[index].bucket == index) // other members start with their leader
+        transfers[index].bucket == index) // other members of a bucket start with its first member
       pending[transfers[index].start].push_back({Event::Kind::start, index});
   for (unsigned index : byWait)
     pending[transfers[index].wait].push_back({Event::Kind::wait, index});
@@ -324,7 +322,7 @@ llvm::SmallVector<ScheduleEvent> ScheduleSolver::getOrder() const {
   return order;
 }
 
-/// Returns the part of a launch's exposed time that belongs to one of its collectives.
+/// Returns the exposed seconds of a launch that are attributed to one of its collectives.
 double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   const Transfer &transfer = transfers[index];
   if (transfer.bucket == none)
@@ -369,10 +367,10 @@ Timeline ScheduleSolver::simulate(double slower) const {
 
 double ScheduleSolver::getLowerBound() const {
   double all = problem.getEndTime();
-  std::map<unsigned, SmallVector<LinkJob>> jobs; // jobs, by number of the links
+  std::map<unsigned, SmallVector<LinkJob>> jobs; // jobs of each link, by number of the link
   for (const Transfer &transfer : transfers) {
-    // Commands that move with other transfers precede or follow this transfer if their windows do.
-    // Within a shared slot they may do either.
+    // A command that moves with another transfer precedes (or follows) this transfer if all slots
+    // of its window do. If the windows share a slot, it may do either.
     double head = problem.getTime(transfer.earliest),
            tail =
                problem.getEndTime() - problem.getTime(std::max(transfer.earliest, transfer.latest));

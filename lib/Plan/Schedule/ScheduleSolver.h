@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Chooses the slots, between fixed commands, in which transfers start and are waited for. Fixed
-// commands keep their order. Commands that only prepare a gather move with its start; commands that
-// only use a reduction or a copy to the host move with its wait.
+// commands keep their order. A command that only prepares a gather moves with the start of the
+// gather. A command that only reads a result of a reduction or a copy to the host moves with the
+// wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +24,12 @@ struct ScheduleLimits {
   /// Largest number of gathers of the forward and of the backward that may start before the wait
   /// for an earlier gather. -1 allows as many as are needed to hide them.
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
-  /// The same limit for late copies between the arenas of device and host.
+  /// Largest number of late copies between the arenas of device and host that may start before the
+  /// wait for an earlier one, or -1.
   int64_t copyPrefetch = -1;
-  /// Largest number of bytes of collectives that start as one launch. 0: each starts alone.
+  /// Largest number of bytes of collectives that start as one launch. If 0, each starts alone.
   int64_t bucketBytes = 0;
-  /// Largest number of bytes alive at a command of this program. 0: no limit.
+  /// Largest number of bytes alive at a command of this program. If 0, there is no limit.
   int64_t bytes = 0;
   /// Factor by which collectives are assumed to take longer than estimated.
   double slack = 1;
@@ -48,8 +50,8 @@ public:
   double getLowerBound() const;
   /// Returns the most bytes alive at a command.
   int64_t getPeak() const;
-  /// Return, for a transfer: its seconds as part of its launch, the seconds for which it stalls
-  /// `line`, and the reason why it does not start earlier or end later.
+  /// Return three properties of a transfer: its seconds as part of its launch, the seconds for
+  /// which it stalls `line`, and the reason why it does not start earlier or end later.
   double getSeconds(unsigned transfer) const { return getSeconds(transfers[transfer]); }
   double getExposed(unsigned transfer, const Timeline &line) const;
   llvm::StringRef getLimit(unsigned transfer) const { return transfers[transfer].limit; }
@@ -61,7 +63,7 @@ private:
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
     unsigned start = 0, wait = 0; ///< slots: slot k is before fixed command k
-    bool joins = false;           ///< whether it joins the launch directly before it
+    bool joins = false;           ///< whether the transfer starts with the launch before it
     unsigned bucket = none;       ///< index of the first transfer of its launch
     llvm::StringRef limit;
   };
@@ -94,7 +96,7 @@ private:
 
   const ScheduleProblem &problem;
   llvm::SmallVector<Transfer> transfers; ///< transfers, sorted by channel
-  llvm::SmallVector<int64_t> extra;      ///< by slot: bytes that moved transfers add
+  llvm::SmallVector<int64_t> extra;      ///< bytes that moved transfers add, by slot
 };
 
 } // namespace mlir::fsdp

@@ -9,7 +9,7 @@
         print(name, entry.dtype, entry.shape)
     checkpoint.convert(source, "model.safetensors", dtype="bf16")
 
-The command fsdp-ckpt does the same. No format needs PyTorch, and no code of a pickle is run.
+The command fsdp-ckpt calls these functions. They need no PyTorch, and never execute a pickle.
 """
 
 from .command import main

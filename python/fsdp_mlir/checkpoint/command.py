@@ -3,8 +3,8 @@
 """Inspects, verifies and converts checkpoints.
 
 PATH is a .safetensors file, model.safetensors.index.json, a folder of PyTorch DCP
-(torch.distributed.checkpoint), a save of fsdp-run or a folder of saves, or a folder with one of
-these. Pickles are read as data: no code of a checkpoint is run.
+(torch.distributed.checkpoint), a save of fsdp-run, a folder of saves, or a folder that contains one
+of these. Pickles are read as data, and no code in them is executed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Adds inspect, verify and convert to a parser."""
+    """Adds the commands inspect, verify and convert to an argument parser."""
     parser.description, parser.epilog = __doc__, _CODES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -120,8 +120,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the chosen command and returns the exit code."""
-    for stream in (sys.stdout, sys.stderr):  # names may have characters that the terminal lacks
+    """Runs the command that the user chose, and returns its exit code."""
+    for stream in (sys.stdout, sys.stderr):  # a name may have characters that cannot be printed
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:

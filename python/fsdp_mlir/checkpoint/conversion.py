@@ -1,9 +1,9 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Converts a checkpoint to another format, in pieces, so that no whole tensor is in memory.
+"""Converts a checkpoint to another format. Tensors are read and written in pieces.
 
-Only a DCP tensor that is stored in several chunks is read whole. The result gets its name when it
-is complete.
+Only a DCP tensor that is stored in several chunks is read as a whole. The new checkpoint has a
+temporary name until it is complete.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ DTYPES = {"f32": "F32", "bf16": "BF16", "f16": "F16"}
 
 
 def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -> dict[str, str]:
-    """Returns {name: new name} of the tensors that stay.
+    """Returns {name: new name} of the tensors that the rules do not omit.
 
     A rule maps a name to its new name, or to None to omit the tensor. A rule from "a.*" to "b.*"
-    replaces the beginning of names. A rule for a whole name has precedence over prefixes; of
-    several prefixes, the longest applies. Raises CheckpointError if a rule matches no tensor or two
-    tensors get one name.
+    replaces the prefix "a." of names by "b.". A rule for a whole name has precedence over rules for
+    prefixes. Of several prefixes that match, the longest applies. Raises CheckpointError if a rule
+    matches no tensor or two tensors get one name.
     """
     names = list(names)
     prefixes = sorted((rule for rule in rules if rule.endswith("*")), key=len, reverse=True)
@@ -60,7 +60,7 @@ def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -
 
 
 def check_rules(path: str, rules: object) -> Mapping[str, str | None]:
-    """Returns the rules of a JSON file. Raises CheckpointError if the file has another form."""
+    """Returns the rename rules in a JSON file. Raises CheckpointError if they are not valid."""
     for rule, new in rules.items() if isinstance(rules, dict) else [("", 0)]:
         if new is not None and (not isinstance(new, str) or
                                 rule.endswith("*") != new.endswith("*")):
@@ -76,7 +76,7 @@ def convert(source: str | os.PathLike | Source, target: str | os.PathLike, to: s
 
     ``to``: safetensors, sharded or dcp; by default safetensors if ``target`` ends in .safetensors,
     else sharded. ``dtype``: f32, bf16 or f16 for all f64, f32, bf16 and f16 tensors. ``rename``:
-    see ``renamed``. ``verify``: first read and check the whole source. Raises CheckpointError.
+    see ``renamed``. ``verify``: check all values of the source first. Raises CheckpointError.
     """
     target = pathlib.Path(target)
     if not isinstance(source, Source):
@@ -123,7 +123,7 @@ def convert(source: str | os.PathLike | Source, target: str | os.PathLike, to: s
 
 def _write_whole(target: pathlib.Path, writer: Callable[[pathlib.Path], None],
                  is_folder: bool) -> None:
-    """Calls ``writer`` with a temporary name beside the target, then renames the result."""
+    """Calls ``writer`` with a temporary path beside the target, and then renames what it wrote."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         if is_folder:

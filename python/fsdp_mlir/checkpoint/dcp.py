@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checkpoints of torch.distributed.checkpoint (DCP): a .metadata pickle and .distcp files.
 
-The metadata has the type, shape and chunks of each tensor, and for each chunk a file, an offset and
-a length. torch.save defines the format of a chunk. Reading and writing do not need PyTorch.
+The file .metadata has the type, shape and chunks of each tensor, and for each chunk the name of a
+file, an offset and a length. A chunk is a tensor in the format of torch.save. Reading and writing
+do not need PyTorch.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class DcpSource(Source):
         return CheckpointError(f"{self._where}: {text}")
 
     def _place(self, key: object, info: object):
-        """Returns ((name, offsets), (file, offset, length)) for an item of storage_data."""
+        """Returns ((tensor, offsets of the chunk), (file, offset, length)) of an item of
+        storage_data."""
         name = key.get("fqn") if isinstance(key, Object) else None
         if not isinstance(name, str) or not isinstance(info, Object) or \
                 not info.is_a("_StorageInfo"):
@@ -87,7 +89,7 @@ class DcpSource(Source):
                 (beside(self._where, info.get("relative_path")), *place))
 
     def _tensor(self, name: str, found: Object) -> None:
-        """Adds a tensor, after checking that its chunks cover it without overlap."""
+        """Checks that the chunks of a tensor cover it without overlap, and adds the tensor."""
         shape, chunks, properties = (_size(found.get("size")), found.get("chunks"),
                                      found.get("properties"))
         state = properties.state if isinstance(properties, Object) else None
@@ -126,7 +128,8 @@ class DcpSource(Source):
                    for i in range(len(places) - 1))
 
     def _read(self, entry: Entry, offsets: tuple, sizes: tuple) -> tuple[str, torch_files.Stored]:
-        """Returns the location of a chunk for messages, and the chunk. Raises CheckpointError."""
+        """Returns the location of a chunk as text for errors, and the chunk's tensor. Raises
+        CheckpointError."""
         path, begin, length = self._storage[entry.name, offsets]
         where = f"{path}: tensor '{entry.name}' at offset {begin}"
         data = self.files[path]
@@ -147,7 +150,7 @@ class DcpSource(Source):
         if len(chunks) == 1:
             values = self._read(entry, *chunks[0])[1].array()
         else:
-            # Checks all chunks before memory is allocated.
+            # All chunks are checked before memory for the tensor is allocated.
             for offsets, sizes in chunks:
                 self._read(entry, offsets, sizes)
             values = np.empty(entry.shape, f"u{ITEM_SIZES[entry.dtype]}")
@@ -196,7 +199,7 @@ def _tensor_metadata(entry: Entry) -> Object:
 def write(folder: pathlib.Path, entries: Sequence[Entry], pieces: Pieces, most: int) -> None:
     """Writes a DCP checkpoint into an empty folder: one chunk for each tensor.
 
-    A file has at most ``most`` bytes of values, or one larger tensor. .metadata is written last.
+    A file has at most ``most`` bytes of values, or one larger tensor. The file .metadata is last.
     """
     places = {}
     for number, part in enumerate(groups(entries, most)):

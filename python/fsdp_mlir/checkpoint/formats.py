@@ -16,13 +16,13 @@ from .tensors import CheckpointError, Entry, UsageError
 
 
 class Files:
-    """Files of a checkpoint, mapped for reading. At most 64 are open at a time."""
+    """Memory-mapped files of a checkpoint, of which at most 64 are open at a time."""
 
     def __init__(self):
         self._maps: collections.OrderedDict[pathlib.Path, np.ndarray] = collections.OrderedDict()
 
     def __getitem__(self, path: pathlib.Path) -> np.ndarray:
-        """Returns the bytes of a file, read when they are used. Raises CheckpointError."""
+        """Returns the bytes of a file as a memory map. Raises CheckpointError."""
         found = self._maps.pop(path, None)
         if found is None:
             try:
@@ -39,9 +39,9 @@ class Files:
 
 
 class Source:
-    """An open checkpoint: its tensors by name, in the order of the file.
+    """An open checkpoint. ``entries`` are its tensors by name, in the order of the file.
 
-    Opening checks the content of headers and indices, and raises CheckpointError.
+    Opening a checkpoint checks its headers and indices, and raises CheckpointError for an error.
     """
 
     format = ""
@@ -51,10 +51,10 @@ class Source:
         self.files = Files()
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
-        self.missing: list[str] = []  # tensors and files in the index that the folder lacks
+        self.missing: list[str] = []  # tensors and files that are in the index only
 
     def describe(self) -> list[str]:
-        """Returns lines on content other than tensors, for ``inspect``."""
+        """Returns lines for ``fsdp-ckpt inspect`` that describe the content besides tensors."""
         return []
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
@@ -62,16 +62,16 @@ class Source:
         raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
-        """Yields errors in the values and in the set of tensors. Reads the whole checkpoint."""
+        """Reads the whole checkpoint. Yields errors in values and in the set of tensors."""
         yield from ()
 
     def warnings(self) -> Iterator[str]:
-        """Yields irregularities that harm no reader."""
+        """Yields warnings about irregularities that do not affect the tensors."""
         yield from ()
 
 
 def read_json(path: pathlib.Path, text: bytes) -> dict:
-    """Returns a JSON object without repeated keys. Raises CheckpointError."""
+    """Parses a JSON object. Raises CheckpointError for other text and for repeated keys."""
 
     def unique(pairs):
         found = dict(pairs)
@@ -93,7 +93,7 @@ def read_json(path: pathlib.Path, text: bytes) -> dict:
 
 
 def read_bytes(path: pathlib.Path) -> bytes:
-    """Returns a small file's content. Raises CheckpointError."""
+    """Returns the content of a small file. Raises CheckpointError."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -111,7 +111,7 @@ def beside(path: pathlib.Path, name: object) -> pathlib.Path:
 
 
 def open_checkpoint(path: str | pathlib.Path) -> Source:
-    """Opens a checkpoint of any known format. Raises CheckpointError."""
+    """Opens a checkpoint of any of the supported formats. Raises CheckpointError."""
     from .dcp import DcpSource
     from .hugging_face import IndexSource, SafetensorsSource
     from .saves import SaveSource

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One .safetensors file, or an index of several .safetensors files, as Hugging Face writes them.
 
-https://huggingface.co/docs/safetensors describes the format: 8 bytes of header size, a JSON header
-with dtype, shape and offsets of each tensor, and the values, without gaps.
+https://huggingface.co/docs/safetensors describes the format: the size of the header in 8 bytes, a
+JSON header with dtype, shape and offsets of each tensor, and the values without gaps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_HEADER = 100 << 20
 
 
 def _entry(path: pathlib.Path, name: str, found: object) -> tuple[Entry, int, int]:
-    """Returns the tensor of a header item, and the offsets of its first byte and its end."""
+    """Returns the tensor that an item of the header describes, and its two byte offsets."""
     where = f"{path}: tensor '{name}'"
     if not isinstance(found, dict) or not {"dtype", "shape", "data_offsets"} <= set(found):
         raise CheckpointError(f"{where}: expected dtype, shape and data_offsets")
@@ -65,7 +65,7 @@ def read_header(path: pathlib.Path, data: np.ndarray):
 
 
 class SafetensorsSource(Source):
-    """One .safetensors file."""
+    """A checkpoint that is one .safetensors file."""
 
     format = "safetensors"
 
@@ -83,7 +83,7 @@ class SafetensorsSource(Source):
 
 
 class IndexSource(Source):
-    """model.safetensors.index.json with the .safetensors files beside it."""
+    """A checkpoint of model.safetensors.index.json and the .safetensors files beside it."""
 
     format = "safetensors with an index"
 
@@ -139,8 +139,8 @@ Pieces = Callable[[Entry], Iterable[np.ndarray]]
 
 def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
                metadata: dict[str, str]) -> None:
-    """Writes a .safetensors file. Tensors with larger elements come first, so that every tensor is
-    aligned."""
+    """Writes a .safetensors file. Tensors are sorted by decreasing element size, so that every
+    tensor is aligned."""
     entries = sorted(entries, key=lambda entry: -ITEM_SIZES[entry.dtype])
     header: dict = {"__metadata__": metadata}
     offset = 0
@@ -163,7 +163,7 @@ def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
 
 
 def groups(entries: Iterable[Entry], most: int) -> list[list[Entry]]:
-    """Returns groups of at most ``most`` bytes; a larger tensor is a group of its own."""
+    """Divides tensors into groups of at most ``most`` bytes. A larger tensor is its own group."""
     found: list[list[Entry]] = [[]]
     size = 0
     for entry in entries:

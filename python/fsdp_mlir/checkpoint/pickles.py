@@ -1,11 +1,11 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reads and writes the pickles of PyTorch's checkpoints as plain data. Runs no code of a pickle.
+"""Reads and writes the pickles of PyTorch's checkpoints as plain data, without executing them.
 
-Python's unpickler imports modules and calls functions that a pickle names. The reader here does
-neither: it interprets the opcodes itself. A name on the caller's list becomes a ``Name``; any other
-name is refused. A call or a new object becomes an ``Object`` that holds the name, the arguments and
-the state.
+Python's unpickler imports modules and calls functions that a pickle names. The reader here
+interprets the opcodes itself, without imports and calls. A global in the caller's list becomes a
+``Name``, and any other global is an error. A call or a new object becomes an ``Object`` that
+contains the callee's name, the arguments and the state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .tensors import CheckpointError
 
 
 class Name:
-    """A global such as torch.float32."""
+    """A global that a pickle names, such as torch.float32."""
 
     def __init__(self, module: str, name: str):
         self.module, self.name = module, name
@@ -29,13 +29,13 @@ class Name:
 
 
 class Object:
-    """A call, or a new object if ``new`` (NEWOBJ). ``kind`` is the name; BUILD sets ``state``."""
+    """A call of ``kind``, or a new object of class ``kind``. The opcode BUILD sets ``state``."""
 
     def __init__(self, kind: Name | None, args: Any = (), state: Any = None, new: bool = False):
         self.kind, self.args, self.state, self.new = kind, args, state, new
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Returns a member of the state."""
+        """Returns an attribute of the object from its state."""
         return self.state.get(name, default) if isinstance(self.state, dict) else default
 
     def is_a(self, *names: str) -> bool:
@@ -54,8 +54,7 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class _Machine:
-    """The stack and the memory of an unpickler. It records calls as data instead of executing
-    them."""
+    """An unpickler that records calls as data instead of executing them: its stack and memo."""
 
     def __init__(self, names: Collection[str]):
         self.names, self.stack, self.memory = names, [], {}
@@ -104,7 +103,7 @@ class _Machine:
         if len(pairs) % 2:
             raise ValueError("found a key without a value")
         for key, value in zip(pairs[::2], pairs[1::2]):
-            # Keys of other types could be nested so deeply that hashing them overflows the stack.
+            # A tuple as key could be nested so deeply that hashing it overflows the stack.
             if not isinstance(key, (str, int, Object)):
                 raise ValueError(f"expected a text as key, found {type(key).__name__}")
             target[key] = value
@@ -184,10 +183,10 @@ class _Machine:
 
 
 def read(where: str, data: bytes, names: Collection[str]) -> Any:
-    """Returns a pickle's content as data. ``names`` are the globals that the pickle may name.
+    """Returns the content of a pickle as data. ``names`` are the globals that the pickle may use.
 
-    Raises CheckpointError if the pickle is damaged or names other globals. ``where`` is for
-    messages.
+    Raises CheckpointError, with ``where`` as the location, if the pickle is damaged or uses other
+    globals.
     """
     try:
         return _Machine(names).run(data)
@@ -198,7 +197,7 @@ def read(where: str, data: bytes, names: Collection[str]) -> Any:
 
 
 def write(value: Any) -> bytes:
-    """Returns data as a pickle of protocol 2: constants, tuples, lists, dicts, Name, Object."""
+    """Returns a pickle (protocol 2) of data: constants, tuples, lists, dicts, Name and Object."""
     parts: list[bytes] = [b"\x80\x02"]
     _write(value, parts.append)
     return b"".join(parts) + b"."

@@ -1,9 +1,9 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Saves of fsdp-run and Run.save: the parameters by name, put together from the ranks' pieces.
+"""Reads saves of fsdp-run and Run.save: joins the ranks' slices to parameters by name.
 
-docs/how-to/save-and-resume.md describes the files. If a parameter has a master, its values are
-those of the master, as in fsdp-run --export.
+docs/how-to/save-and-resume.md describes the files. For a parameter with an f32 master, the values
+of the master are read, as in fsdp-run --export.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STEP = re.compile(r"step-\d{8,}")
 
 
 def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
-    """Returns the save of a folder of saves that ``latest`` names, and its index's hash."""
+    """Returns a save's folder, and the index's hash if the file ``latest`` names the save."""
     if (folder / "index.json").is_file():
         return folder, None
     words = read_bytes(folder / "latest").decode(errors="replace").split()
@@ -35,7 +35,7 @@ def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
 
 
 def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list[Any]:
-    """Returns the members ``kinds`` of an object. Raises CheckpointError if a type differs."""
+    """Returns the members ``kinds`` {name: type} of a JSON object. Raises CheckpointError."""
     values = []
     for name, kind in kinds.items():
         value = found.get(name) if isinstance(found, dict) else None
@@ -47,7 +47,7 @@ def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list
 
 
 class SaveSource(Source):
-    """A save, or the newest save of a folder of saves."""
+    """A checkpoint that is a save, or the newest save in a folder of saves."""
 
     format = "save of fsdp-run"
 
@@ -66,7 +66,7 @@ class SaveSource(Source):
         self._states: dict[tuple[int, str], tuple[str, str, int, list[int]]] = {}
         for state in states:
             self._state(state, len(units))
-        # Maps a parameter to its state, and to the offset of its elements in the flat buffer.
+        # The key of each parameter's state, and the offset of its elements in the flat buffer.
         self._places: dict[str, tuple[tuple[int, str], int]] = {}
         for number, unit in enumerate(units):
             for param in unit["params"]:
@@ -118,7 +118,7 @@ class SaveSource(Source):
         self._places[name] = (unit, role), offset
 
     def _piece(self, state: tuple[int, str], number: int) -> np.ndarray:
-        """Returns the bytes of a piece of a state. Raises CheckpointError."""
+        """Returns the bytes of file ``number`` of a state. Raises CheckpointError."""
         tensor, dtype, elements, files = self._states[state]
         path = self._paths[files[number]]
         data = self.files[path]

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors of a checkpoint as names, types, shapes and bytes; conversion of floats."""
+"""Describes tensors of a checkpoint by name, type and shape, and converts floats."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 
 from ..errors import FsdpError
 
-# Bytes of an element, by the type's name in .safetensors files.
+# Bytes of an element for each type name of .safetensors files.
 ITEM_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1,
               "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1,
               "BOOL": 1, "C64": 8}
 FLOATS = ("F64", "F32", "F16", "BF16")
-PIECE_BYTES = 16 << 20  # a multiple of all item sizes
+PIECE_BYTES = 16 << 20  # is a multiple of all values of ITEM_SIZES
 
 
 class CheckpointError(FsdpError, ValueError):
-    """A checkpoint is damaged, of an unknown format, or cannot be converted as requested."""
+    """A checkpoint is damaged, has an unknown format, or cannot be converted as requested."""
 
 
 class UsageError(CheckpointError):
@@ -46,13 +46,13 @@ class Entry:
 
 
 def cut(values: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields a one-dimensional array of bytes in pieces of at most PIECE_BYTES."""
+    """Divides a one-dimensional array of bytes into pieces of at most PIECE_BYTES."""
     for begin in range(0, len(values), PIECE_BYTES):
         yield values[begin:begin + PIECE_BYTES]
 
 
 def counts(values: object, least: int = 0) -> bool:
-    """Returns whether ``values`` is a list or tuple of whole numbers of at least ``least``."""
+    """Returns true if ``values`` is a list or tuple of integers that are at least ``least``."""
     return isinstance(values, (list, tuple)) and all(
         type(value) is int and least <= value < 1 << 62 for value in values)
 
@@ -71,10 +71,10 @@ def _to_bf16(values: np.ndarray) -> np.ndarray:
 
 
 def convert_piece(piece: np.ndarray, entry: Entry, dtype: str) -> np.ndarray:
-    """Returns the bytes of float elements in another float type, rounded to the nearest value.
+    """Converts the bytes of float elements to another float type, rounded to the nearest value.
 
-    f64 goes to bf16 by way of f32, as in PyTorch. Raises CheckpointError for a finite value that is
-    out of the range of the new type.
+    f64 is converted to f32 and then to bf16, as in PyTorch. Raises CheckpointError for a finite
+    value that is out of the range of the new type.
     """
     if entry.dtype == dtype:
         return piece

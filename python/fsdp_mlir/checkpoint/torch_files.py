@@ -1,8 +1,8 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One tensor in the zip format of torch.save, which DCP files contain. PyTorch is not needed.
+"""Reads and writes tensors in the zip format of torch.save, which DCP uses, without PyTorch.
 
-The archive has data.pkl, which describes the tensor, and data/0 with the bytes of its storage.
+An archive contains data.pkl, which describes a tensor, and data/0, the bytes of its storage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import pickles
 from .pickles import Name, Object
 from .tensors import ITEM_SIZES, CheckpointError, Entry, counts, cut
 
-# Names of element types: PyTorch's name and the name in .safetensors files.
+# PyTorch's name of each element type, and the type's name in .safetensors files.
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
           "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0",
           "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
@@ -43,7 +43,7 @@ _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, NotImplemente
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file: ``bytes`` of its storage; offset and strides are in elements."""
+    """A tensor in a file. ``bytes`` is its storage. ``offset`` and ``strides`` are in elements."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -53,7 +53,7 @@ class Stored:
     crc: int
 
     def array(self) -> np.ndarray:
-        """Returns a view of the elements (at least one) as unsigned integers of their size."""
+        """Returns a view of the elements (at least one) as unsigned integers of equal size."""
         size = ITEM_SIZES[self.dtype]
         values = self.bytes[self.offset * size:]
         values = values[:len(values) // size * size].view(f"u{size}")
@@ -63,7 +63,7 @@ class Stored:
 
 
 def _record(data: np.ndarray, archive: zipfile.ZipFile, name: str) -> tuple[np.ndarray, int]:
-    """Returns the bytes of an uncompressed record, without a copy, and their CRC-32."""
+    """Returns a view of the bytes of an uncompressed record, and the record's stored CRC-32."""
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED:
         raise ValueError(f"expected {name} without compression")
@@ -85,7 +85,7 @@ def _small(data: np.ndarray, archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def read(where: str, data: np.ndarray) -> Stored:
-    """Returns the tensor of the archive with the bytes ``data``. Raises CheckpointError."""
+    """Returns the tensor of the archive whose bytes are ``data``. Raises CheckpointError."""
     try:
         with zipfile.ZipFile(_Window(data)) as archive:
             pickle = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
@@ -105,7 +105,7 @@ def read(where: str, data: np.ndarray) -> Stored:
 
 
 class _Window(io.RawIOBase):
-    """A file object over the bytes of a mapped file."""
+    """A file object that reads the bytes of a memory-mapped file."""
 
     def __init__(self, data: np.ndarray):
         self._data, self._at = data, 0
@@ -133,8 +133,8 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """A file object for bytes appended to a file. Offset 0 is the position at which it was
-    created."""
+    """A file object that appends to a file. Its offset 0 is the file's position when the object was
+    made."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()
@@ -179,7 +179,7 @@ def _tensor(found: object, record) -> Stored:
 
 
 def check(where: str, stored: Stored) -> str | None:
-    """Returns the error of a tensor whose CRC-32 is wrong, or None."""
+    """Returns None, or an error if the bytes of a tensor do not have the stored CRC-32."""
     found = 0
     for piece in cut(stored.bytes):
         found = zlib.crc32(piece, found)

@@ -1,15 +1,15 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Exports a loss of PyTorch as MLIR.
+"""Exports the loss of a PyTorch module as MLIR.
 
-1. Names, aliases and frozen parameters are read from the module before tracing.
-2. ``torch.export`` traces loss(module, *batch). The module is called through ``functional_call``, so
-   that parameters stay inputs.
-3. Stopped gradients and dropout become marker ops (markers.py).
-4. Ops are decomposed (decompositions.py, windows.py, routing.py). Complex numbers become pairs
-   (complex_numbers.py). Values that depend on no input are computed (fold.py).
-5. torch-mlir's importer and pipelines, from the package iree-base-compiler, lower to linalg.
-6. Markers become calls, and arguments get ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
+1. Names, aliases and ``requires_grad`` of parameters are read from the module before tracing.
+2. ``torch.export`` traces loss(module, *batch). The module is called through ``functional_call``,
+   so that its parameters become inputs of the graph.
+3. Ops that stop gradients, and dropout, are replaced by marker ops (markers.py).
+4. Ops are decomposed (decompositions.py, windows.py, routing.py). Complex values are replaced by
+   pairs of real values (complex_numbers.py). Values without inputs are folded (fold.py).
+5. The importer and the pipelines of torch-mlir (package iree-base-compiler) lower to linalg.
+6. Marker ops are replaced by calls. Arguments get ``fsdp.param``, ``fsdp.frozen``, ``fsdp.batch``.
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ Loss = Callable[..., torch.Tensor]
 
 
 class _Traced(torch.nn.Module):
-    """loss(module, *batch) as a module without parameters: these are arguments of ``forward``."""
+    """loss(module, *batch) as a module whose ``forward`` has the parameters as arguments."""
 
     def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
         super().__init__()
-        # These are not attributes of Module, because parameters of a submodule would become
-        # constants.
+        # If torch registered ``held`` as a submodule, its parameters would become constants.
         object.__setattr__(self, "held", module)
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "names", names)
@@ -61,7 +60,7 @@ class _Traced(torch.nn.Module):
 
 
 class _Bound:
-    """A module that is called with given parameters. Other attributes are the module's own."""
+    """Calls a module with given parameters. Other attributes are those of the module."""
 
     def __init__(self, module, parameters):
         self.__dict__.update(_module=module, _parameters=parameters)
@@ -79,13 +78,13 @@ class _Bound:
 
 
 def _default_loss(model, *batch, **named):
-    """Returns the loss that a module computes itself, as models of transformers do with labels."""
+    """Returns the loss that the module computes, as models of transformers do from ``labels``."""
     result = model(*batch, **named)
     return getattr(result, "loss", result)
 
 
 def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], bool]:
-    """Returns the tensors, their names, and whether they are passed by name."""
+    """Returns the example's tensors, their names, and whether the loss gets them by name."""
     if isinstance(example, torch.Tensor):
         example = (example,)
     if isinstance(example, Mapping):
@@ -106,7 +105,7 @@ def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], boo
 
 
 def _argument_names(loss: Loss, number: int) -> list[str]:
-    """Returns names of positional batch inputs: the names of the loss's parameters."""
+    """Returns names for positional batch inputs: those of the parameters of ``loss``."""
     if loss is _default_loss:
         defaults = ["tokens", "targets"]
         return defaults[:number] if number <= 2 else [f"input{i}" for i in range(number)]
@@ -120,7 +119,7 @@ def _argument_names(loss: Loss, number: int) -> list[str]:
 
 
 def _roles(names: Sequence[str]) -> list[str]:
-    """Returns the names, in which the runtime's names replace known names of tokens and targets."""
+    """Returns the names with ``tokens`` for ``input_ids`` and ``targets`` for ``labels``."""
     known = {"input_ids": "tokens", "labels": "targets"}
     renamed = [known.get(name, name) for name in names]
     return renamed if len(set(renamed)) == len(renamed) else list(names)
@@ -128,10 +127,10 @@ def _roles(names: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _refuse_custom_gradients():
-    """Refuses torch.autograd.Function while tracing, because its own backward would be lost.
+    """Refuses torch.autograd.Function during tracing, because the trace has no custom backward.
 
-    A module may have stored ``MyFunction.apply`` earlier, so replacing ``apply`` is not enough.
-    Every call creates a context, an instance of the class's backward, which is refused as well.
+    Replacing ``apply`` is not enough, because a module may have stored ``MyFunction.apply`` before.
+    Each call also creates an instance of BackwardCFunction, and creating one is refused too.
     """
     original = torch.autograd.Function.__dict__.get("apply")
     context = torch.autograd.function.BackwardCFunction
@@ -163,7 +162,7 @@ def _refuse_custom_gradients():
 
 
 def _fake_parameters(parameters: dict, tensors: list) -> tuple[dict, list]:
-    """Returns stand-ins without memory, for a module on the meta device."""
+    """Returns fake tensors without memory, for the parameters of a module on the meta device."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
@@ -208,7 +207,7 @@ def _located(error: Exception) -> ExportError:
 
 
 def _check(program, names: Sequence[str]) -> None:
-    """Refuses programs other than one loss with static shapes. Raises ExportError."""
+    """Checks that a program returns one float scalar and has static shapes. Raises ExportError."""
     signature = program.graph_signature
     if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
         changed = next(iter((signature.buffers_to_mutate or
@@ -231,14 +230,14 @@ def _check(program, names: Sequence[str]) -> None:
 
 
 def _unused(program, names: Sequence[str]) -> set[str]:
-    """Returns the arguments among ``names`` on which the loss does not depend."""
+    """Returns those of ``names`` that are arguments without effect on the loss."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     return {name for name, target in zip(names, program.graph_signature.user_inputs)
             if target in nodes and not nodes[target].users}
 
 
 def _lower(program, name: str):
-    """Returns (context, module) of linalg on tensors."""
+    """Lowers to linalg on tensors. Returns (MLIR context, module, number of stop markers)."""
     try:
         from iree.compiler import ir
         from iree.compiler.extras.fx_importer import FxImporter
@@ -260,7 +259,7 @@ def _lower(program, name: str):
         importer.import_frozen_program(program, func_name=name)
         stops = markers.to_calls(context, importer.module_op)
         with context:
-            # The last pass of the pipeline refuses calls, and markers are calls.
+            # The pipeline's last pass is omitted, because it refuses calls, and thus markers.
             passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
             PassManager.parse(passes).run(importer.module_op)
     except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:
@@ -272,14 +271,14 @@ def _lower(program, name: str):
 
 
 def _own_place(text: str) -> tuple[str | None, int | None]:
-    """Returns the first file and line outside of torch and this package in a location of MLIR."""
+    """Returns the first file and line in an MLIR location outside torch and this package."""
     own = [place for place in re.findall(r'"([^"]+\.py)":(\d+)', text)
            if "/torch/" not in place[0] and "/fsdp_mlir/" not in place[0]]
     return (own[0][0], int(own[0][1])) if own else (None, None)
 
 
 def _refuse_scans(module) -> None:
-    """Refuses ops of torch-mlir's own dialect, which the compiler does not read."""
+    """Refuses ops of torch-mlir's dialects, which the compiler does not have."""
     from iree.compiler import ir
 
     found = []
@@ -298,7 +297,7 @@ def _refuse_scans(module) -> None:
 
 
 def _lowering_error(error: Exception, messages: list[str], program) -> ExportError:
-    """Returns an ExportError with the first message of the pipeline and its location."""
+    """Returns an ExportError with the pipeline's first message and that message's location."""
     lines = [*messages, *(line for line in str(error).splitlines() if "error:" in line),
              str(error).split("\n")[0]]
     text = lines[0]
@@ -312,8 +311,8 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
     reason = re.sub(r"^callsite\(.*\): ", "", reason)
     what = op[0].strip("'") if op else "an op"
     if what == "torch.operator" and file:
-        # The name is that of each op unknown to torch-mlir. It knows core ops, so the cause is
-        # another op at this line.
+        # torch-mlir's message names every unsupported op torch.operator. All core ops are
+        # supported, so the op is among the other ops of the source line.
         at = {str(node.target) for node in program.graph.nodes
               if "::" in str(getattr(node.target, "_name", "")) and place(node) == (file, line)
               and torch.Tag.core not in node.target.tags}
@@ -324,7 +323,7 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
 
 
 def _mark(context, module, arguments: Sequence[Mapping[str, Any]], stops: int) -> None:
-    """Writes attributes of the function's arguments, and the number of stop markers."""
+    """Sets the attributes of the function's arguments, and stores the number of stop markers."""
     from iree.compiler import ir
 
     function = next(op for op in module.regions[0].blocks[0].operations
@@ -345,19 +344,22 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
     """Exports the loss of a module and returns it as a Model.
 
     ``example_batch``: the batch of one rank (one micro-batch): a tensor, a tuple of tensors, or a
-    mapping by name. All batches must have its shapes and types; its values are not used.
+    mapping by name. All batches must have the shapes and types of the example, whose values are not
+    used.
 
     ``loss``: loss(module, *batch), or loss(module, **batch) for a mapping; it returns a float
     scalar. By default the module must return its loss, or an object with ``.loss``, as models of
-    transformers do with ``labels``. The mapping or the loss's parameters give the names of inputs;
-    ``input_ids`` and ``labels`` become ``tokens`` and ``targets``, which ``fsdp-run --text`` feeds.
+    transformers do with ``labels``. An input has the name in the mapping, or that of the parameter
+    of ``loss``. The names ``input_ids`` and ``labels`` become ``tokens`` and ``targets``, which
+    ``fsdp-run --text`` sets.
 
-    Parameters and buffers come from the module. This includes tied parameters and frozen ones
-    (``requires_grad=False``). Buffers are constants and are not trained. The mode of the module
-    counts: after ``module.train()`` dropout is part of the step, keyed by seed, step and example.
+    All parameters of the module are exported, including tied and frozen ones
+    (``requires_grad=False``). Buffers are constants. The step contains dropout if the module is in
+    training mode (``module.train()``). Random numbers depend on seed, step and example.
 
-    ``decompositions_`` adds functions to the table, by overload (``torch.ops.aten.x.default``).
-    ``custom_gradients``: "refuse" (default) or "differentiate" torch.autograd.Function.
+    ``decompositions_`` maps overloads (``torch.ops.aten.x.default``) to further decompositions.
+    ``custom_gradients``: "refuse" (default) torch.autograd.Function, or "differentiate" its
+    forward.
 
     Raises ExportError, with a location in the module's source if torch gives one.
     """
@@ -379,8 +381,7 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
             raise ExportError(f"parameter '{n}': unknown type {p.dtype}; expected "
                               f"{', '.join(map(str, _TYPES))}")
     parameters = {n: p.detach() for n, p in own.items()}
-    # One tensor that is given for two inputs would be traced as one input, so the tensors are
-    # cloned.
+    # The tensors are cloned, because torch would trace one tensor for two inputs as one input.
     tensors = [t.detach().clone() for t in tensors]
     is_meta = any(p.is_meta for p in parameters.values())
     if is_meta:

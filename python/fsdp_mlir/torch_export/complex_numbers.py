@@ -12,8 +12,9 @@ products                        a c - b d and a d + b c
 view_as_real(z)                 both parts side by side
 ==============================  =====================================================
 
-A pair has the shape of the complex tensor, so that dims keep their numbers. Rotary embeddings become
-the products with sine and cosine that other models write. Other ops are refused with their line.
+The parts are the real and the imaginary tensor. Each has the shape of the complex tensor, so
+indices of dims do not change. Rotary embeddings become products with sine and cosine. An op that is
+not in the table is an error.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .source import place
 aten = torch.ops.aten
 _REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
          torch.complex128: torch.float64}
-# Ops that are applied to each part separately. Their real operands are indices.
+# Ops that are applied to each part separately. Their real tensor operands are indices.
 _OF_EACH_PART = {
     aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
     aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default,
@@ -60,7 +61,7 @@ def is_complex(node) -> bool:
 
 
 class _Rewriter:
-    """Makes the parts of each complex node, in the order of the graph."""
+    """Creates the two parts of each complex node, in the order of the graph."""
 
     def __init__(self, program):
         self.program, self.module = program, program.graph_module
@@ -72,7 +73,7 @@ class _Rewriter:
         return insert(self.node, target, *arguments, **keywords)
 
     def full(self, number: float):
-        """Returns a part of the node that is rewritten, with all elements equal to ``number``."""
+        """Returns a part of the current node in which all elements are ``number``."""
         value = _values(self.node)[0]
         dtype = _REAL[value.dtype]
         with self.graph.inserting_before(self.node):
@@ -83,7 +84,7 @@ class _Rewriter:
         return made
 
     def pair(self, x):
-        """Returns (real, imaginary) of an operand. None stands for a part of zeros."""
+        """Returns (real, imaginary) of an operand, with None for a part that is zero."""
         if isinstance(x, torch.fx.Node):
             return self.parts.get(x, (x, None))
         return (x.real or None, x.imag or None) if isinstance(x, complex) else (x, None)
@@ -102,13 +103,13 @@ class _Rewriter:
         return self.call(op, a, b)
 
     def multiply(self, op, a, b):
-        """Returns the product of two pairs. None stands for a part of zeros."""
+        """Returns the product of two pairs, in which None is a part that is zero."""
         times = lambda x, y: None if x is None or y is None else self.call(op, x, y)
         return (self.add(aten.sub.Tensor, times(a[0], b[0]), times(a[1], b[1])),
                 self.add(aten.add.Tensor, times(a[0], b[1]), times(a[1], b[0])))
 
     def square(self, pair):
-        """Returns the square of the absolute value."""
+        """Returns the squared absolute value of a pair."""
         squares = [self.call(aten.mul.Tensor, x, x) for x in pair if x is not None]
         return squares[0] if len(squares) == 1 else self.call(aten.add.Tensor, *squares)
 
@@ -123,14 +124,14 @@ class _Rewriter:
         return tuple(self.call(aten.div.Tensor, x, square) for x in product)
 
     def wave(self, size, angle):
-        """Returns the parts of ``size`` e^(i ``angle``); a size of None is 1."""
+        """Returns the parts of ``size`` e^(i ``angle``). If ``size`` is None, it is 1."""
         cosine, sine = self.call(aten.cos.default, angle), self.call(aten.sin.default, angle)
         if size is None:
             return cosine, sine
         return tuple(self.call(aten.mul.Tensor, size, x) for x in (cosine, sine))
 
     def absolute(self, pair):
-        """Returns the absolute value, whose derivative at zero is zero, as in torch."""
+        """Returns the absolute value of a pair. As in torch, its derivative at zero is zero."""
         square = self.square(pair)
         is_zero = self.call(aten.eq.Scalar, square, 0.0)
         one = self.call(aten.full_like.default, square, 1.0, pin_memory=False)
@@ -138,7 +139,7 @@ class _Rewriter:
         return self.call(aten.where.self, is_zero, square, root)
 
     def constant(self):
-        """Returns the parts of a complex constant of the module."""
+        """Returns the parts of the current node, which is a complex constant or buffer."""
         signature, name = self.program.graph_signature, self.node.name
         path = (signature.inputs_to_lifted_tensor_constants.get(name) or
                 signature.inputs_to_buffers.get(name))
@@ -153,8 +154,7 @@ class _Rewriter:
             self.module.register_buffer(f"_{part}_{name}", values.contiguous().clone())
             with self.graph.inserting_before(first):
                 constant = self.graph.get_attr(f"_{part}_{name}")
-                # FxImporter treats a get_attr as a plain argument with one user; the clone is that
-                # user.
+                # FxImporter accepts a get_attr only with one user, which is the clone.
                 clone = self.graph.call_function(aten.clone.default, (constant,))
             made = self.node.meta["val"]
             constant.meta = {"val": made.new_empty(made.shape, dtype=_REAL[made.dtype])}
@@ -171,18 +171,18 @@ class _Rewriter:
         return tuple(found)
 
     def mixed(self, operands: list, make):
-        """Returns the parts of an op with some real operands, whose imaginary part is zero."""
+        """Returns the parts of an op like cat, some of whose operands may be real."""
         pairs = [self.pair(x) for x in operands]
         zero = lambda like: self.call(aten.full_like.default, like, 0.0, pin_memory=False)
         return tuple(make([zero(p[0]) if p[i] is None else p[i] for p in pairs]) for i in (0, 1))
 
     def filled(self):
-        """Returns the parts of a tensor whose elements are all equal."""
+        """Returns the parts of the current node, an op that fills a tensor with one number."""
         value = complex(self.node.args[_FILLED[self.node.target]])
         return (value.real or None, value.imag or None)
 
     def convert(self):
-        """Returns the parts of a conversion to another complex type."""
+        """Returns the parts of the current node, a conversion to another complex type."""
         dtype = _REAL[self.node.kwargs.get("dtype") or self.node.meta["val"].dtype]
         keywords = {**self.node.kwargs, "dtype": dtype}
         real, imaginary = self.pair(self.node.args[0])
@@ -190,7 +190,7 @@ class _Rewriter:
                      for x in (real, imaginary))
 
     def make(self):
-        """Returns the parts of a complex node."""
+        """Returns the parts of the current node, which is complex."""
         node, target = self.node, self.node.target
         if node.op == "placeholder":
             return self.constant()
@@ -225,8 +225,7 @@ class _Rewriter:
         raise self.refuse()
 
     def complete(self, found):
-        """Returns the parts ``found`` as nodes, expanded and cast to the shape and type of the
-        complex node."""
+        """Returns the parts ``found`` as nodes with the shape and precision of the current node."""
         wanted = [(v.shape, _REAL[v.dtype]) for v in _values(self.node)]
         made = []
         for part in found:
@@ -243,7 +242,8 @@ class _Rewriter:
         return tuple(made)
 
     def read(self):
-        """Returns the real node that replaces a node with a complex operand and a real result."""
+        """Returns the replacement of the current node, which has complex operands and a real
+        result."""
         node, source = self.node, self.node.args[0]
         pair = self.parts.get(source) if isinstance(source, torch.fx.Node) else None
         if pair is None:
@@ -272,7 +272,8 @@ class _Rewriter:
 
 
 def to_pairs(program) -> int:
-    """Rewrites complex nodes in place. Returns how many there were. Raises ExportError."""
+    """Replaces the complex nodes of a program. Returns the number of complex nodes. Raises
+    ExportError."""
     rewriter = _Rewriter(program)
     rewriter.run()
     rewriter.graph.lint()

@@ -1,9 +1,9 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The only table of decompositions: torch's core ATen table, and entries of this project.
+"""The table of decompositions: torch's table for core ATen, and entries of this project.
 
-Each entry says why torch's or torch-mlir's lowering is not used. Each decomposition computes the
-same values as its op, up to rounding; ``tests/test_decompositions.py`` compares them.
+Each entry states why the lowering of torch or torch-mlir is not used. A decomposition and its op
+compute equal values up to rounding, which ``tests/test_decompositions.py`` checks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from . import routing, windows  # noqa: F401 (they register their entries)
+from . import routing, windows  # noqa: F401 (imported to register their entries)
 from .entries import ENTRIES, entry, find
 
 aten = torch.ops.aten
@@ -157,7 +157,7 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
 
 
 def table() -> dict:
-    """Returns the decompositions for ``ExportedProgram.run_decompositions``."""
+    """Returns the table for ``ExportedProgram.run_decompositions``: {overload: function}."""
     found = torch.export.default_decompositions()
     for name, _, function in ENTRIES:
         if overload := find(name):
@@ -166,5 +166,5 @@ def table() -> dict:
 
 
 def reasons() -> dict[str, str]:
-    """Returns the reason of each entry by the name of its overload."""
+    """Returns {name of the overload: reason} of all entries."""
     return {name: reason for name, reason, _ in ENTRIES}

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The list of decompositions that the files of this folder register."""
+"""The list of decompositions, which the other files of this folder register."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ENTRIES: list[tuple[str, str, Callable]] = []
 
 
 def entry(name: str, reason: str):
-    """Registers a decomposition of the overload ``aten.<name>``; ``name`` may have another
-    namespace."""
+    """Registers a function as the decomposition of the overload ``aten.<name>``, or of another
+    namespace if ``name`` begins with it and "::"."""
 
     def register(function):
         ENTRIES.append((name, reason, function))
@@ -27,7 +27,7 @@ def entry(name: str, reason: str):
 
 
 def find(name: str):
-    """Returns the overload of an entry's name, or None if this process has no such op."""
+    """Returns the overload of torch for an entry's name, or None if torch does not have the op."""
     library, _, name = name.rpartition("::")
     op, overload = name.split(".")
     packet = getattr(getattr(torch.ops, library or "aten"), op, None)
@@ -35,5 +35,5 @@ def find(name: str):
 
 
 def refuse(message: str) -> ExportError:
-    """Returns an error at the line of the module whose op is being decomposed."""
+    """Returns an error at the source line of the op that is being decomposed."""
     return ExportError(message, *place_in("".join(torch.fx.traceback.format_stack())))

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Computes values that depend on no input, while exporting.
+"""Computes the values of an exported graph that depend on no input.
 
 ========================  ==========================================================
 value                     becomes
@@ -29,7 +29,7 @@ _MOST_BYTES = 64 << 20
 
 
 def _count_along(value: torch.Tensor) -> tuple[int, int, int] | None:
-    """Returns (dim, start, step) of integers that count along one dim and repeat along others."""
+    """Returns (dim, start, step) if integers are start + step * position in dim, or else None."""
     if value.dtype != torch.int64:
         return None
     for dim in range(value.dim()):
@@ -46,7 +46,7 @@ def _count_along(value: torch.Tensor) -> tuple[int, int, int] | None:
 
 
 def _like(node, value) -> dict:
-    """Returns the metadata of a node that replaces ``node`` and has another value."""
+    """Returns the metadata for a node that replaces ``node`` and whose result is ``value``."""
     return {"val": value, **{key: node.meta[key] for key in ("stack_trace",) if key in node.meta}}
 
 
@@ -59,7 +59,7 @@ class _Folder:
         self.count = 0
 
     def evaluate(self) -> None:
-        """Finds the values of nodes that depend on no input."""
+        """Evaluates the nodes that depend on no input."""
         for node in self.graph.nodes:
             if node.target is operator.getitem and node.args[0] in self.known:
                 self.known[node] = self.known[node.args[0]][node.args[1]]
@@ -114,8 +114,7 @@ class _Folder:
         self.module.register_buffer(name, value.contiguous().clone())
         with self.graph.inserting_before(node):
             constant = self.graph.get_attr(name)
-            # FxImporter treats a get_attr as a plain argument with one user; the clone is that
-            # user.
+            # FxImporter accepts a get_attr only with one user, which is the clone.
             clone = self.graph.call_function(aten.clone.default, (constant,))
         constant.meta = _like(node, node.meta["val"].contiguous())
         clone.meta = dict(constant.meta)
@@ -128,8 +127,7 @@ class _Folder:
             if (not isinstance(value, torch.Tensor) or value.numel() == 0
                     or node.target == aten.full.default):
                 continue
-            # Integers without other users are folded too, such as document ids of a single
-            # document.
+            # Equal integers are folded even if they have no users outside, such as document ids.
             if ((users or not value.is_floating_point())
                     and bool((value == value.flatten()[0]).all())):
                 self._as_full(node, value)
@@ -148,9 +146,9 @@ class _Folder:
 
 
 def _clone_in_lists(graph) -> None:
-    """Clones constants and inputs in operand lists, such as indices.
+    """Replaces constants and inputs in operand lists, such as lists of indices, by clones.
 
-    In such lists FxImporter accepts only results of ops.
+    In operand lists, FxImporter accepts only results of ops.
     """
     for node in list(graph.nodes):
         for argument in node.args:

@@ -1,10 +1,10 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that must be preserved in MLIR: stopped gradients and dropout.
+"""Ops that must not get lost on the way to MLIR: those that stop gradients, and dropout.
 
-torch-mlir drops ``detach``, and its ``dropout`` draws from a global seed. Here both become ops of a
-library of this package in torch's graph. In MLIR they become calls of functions without a body,
-which the compiler's Import stage reads:
+torch-mlir drops ``detach``, and its ``dropout`` draws from a global seed. In torch's graph, the
+exporter replaces both by marker ops of this package. In MLIR, it replaces the marker ops by calls
+of functions without a body, which the compiler's stage Import replaces by ops:
 
 =================================  =====================================================
 torch                              MLIR
@@ -57,7 +57,7 @@ def _is_float(node) -> bool:
 
 
 def _insert_stop(graph, node) -> None:
-    """Inserts a marker after ``node``. All users of ``node`` then read the marker."""
+    """Inserts a stop marker after ``node``. All users of ``node`` then use the marker."""
     with graph.inserting_after(node):
         marker = graph.call_function(STOP, (node,))
     marker.meta = dict(node.meta)
@@ -67,10 +67,10 @@ def _insert_stop(graph, node) -> None:
 def mark_stops(program, trained: set[str]) -> int:
     """Marks each value at which a gradient of the parameters ``trained`` stops.
 
-    ``trained`` are names of placeholders. Regions of ``torch.no_grad`` are inlined, and their
-    floats marked. Returns the number of markers.
+    ``trained`` are names of placeholders. A region of ``torch.no_grad`` is inlined, and all its
+    floats are marked. Returns the number of markers.
 
-    Raises ExportError if such a region enables gradients again.
+    Raises ExportError if a region of ``torch.no_grad`` enables gradients again.
     """
     module, graph = program.graph_module, program.graph_module.graph
     depends: set = set()
@@ -88,7 +88,7 @@ def mark_stops(program, trained: set[str]) -> int:
         if node.target in _DETACHES and _is_float(node):
             _insert_stop(graph, node)
             count += 1
-            continue  # later nodes depend on no parameter through this node
+            continue  # ``depends`` must not contain this node
         value = node.meta.get("val")
         values = value if isinstance(value, (tuple, list)) else [value]
         if node.op == "output" or any(map(_has_gradient, values)):
@@ -99,7 +99,7 @@ def mark_stops(program, trained: set[str]) -> int:
 
 
 def _inline_region(module, graph, node, depends) -> int:
-    """Inlines a region of ``torch.set_grad_enabled``. Marks floats if gradients are disabled."""
+    """Inlines a ``torch.set_grad_enabled`` region. Marks its floats if it disables gradients."""
     enabled, region = node.args[0], getattr(module, node.args[1].target)
     arguments = iter(node.args[2:])
     copies: dict = {}
@@ -144,11 +144,11 @@ def _inline_region(module, graph, node, depends) -> int:
 
 
 def mark_padding(program) -> int:
-    """Stops the gradient of the row that ``padding_idx`` of an embedding names.
+    """Stops the gradient of the row ``padding_idx`` of each embedding's table.
 
-    torch computes with such a row but gives it no gradient; the lowering to MLIR loses this rule.
-    Returns the number of changed embeddings. Raises ExportError for gradients that are scaled by
-    frequency.
+    torch reads this row in the forward, but computes no gradient for it. The lowering to MLIR
+    ignores ``padding_idx``. Returns the number of changed embeddings. Raises ExportError if an
+    embedding scales gradients by frequency.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -183,7 +183,7 @@ def mark_padding(program) -> int:
 
 
 def _drops_nothing(node) -> bool:
-    """Returns whether ``node`` is a recurrent op without dropout between its layers."""
+    """Returns true for a recurrent op without dropout between its layers."""
     if node.target.overloadpacket not in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
         return False
     named = given(node)
@@ -191,9 +191,9 @@ def _drops_nothing(node) -> bool:
 
 
 def mark_dropout(program) -> int:
-    """Replaces active dropout by the marker op. Returns the number of markers.
+    """Replaces active dropout by the dropout marker. Returns the number of markers.
 
-    Inactive dropout is replaced by its input. Raises ExportError for other random numbers.
+    Inactive dropout is replaced by its input. Raises ExportError for other random ops.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -233,7 +233,7 @@ def mark_dropout(program) -> int:
 
 
 def to_calls(context, module) -> int:
-    """Replaces marker ops of torch-mlir's module by calls. Returns the number of stops."""
+    """Replaces the marker ops in an MLIR module by calls. Returns the number of stop markers."""
     from iree.compiler import ir
 
     declarations: dict[tuple, str] = {}

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Nodes of exported graphs."""
+"""Helper functions for nodes of exported graphs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 
 
 def insert(before, target, *arguments, **keywords):
-    """Inserts an op before a node, with the node's source location. Computes its value on fake
-    tensors."""
+    """Inserts an op before a node, with the node's source location, and computes the op's result on
+    fake tensors."""
     value = lambda x: torch.fx.node.map_arg(x, lambda n: n.meta["val"])
     with before.graph.inserting_before(before):
         made = before.graph.call_function(target, arguments, keywords)
@@ -19,6 +19,6 @@ def insert(before, target, *arguments, **keywords):
 
 
 def given(node) -> dict:
-    """Returns, by name, the arguments that a node passes to its op."""
+    """Returns {name: argument} for the arguments of a node's op."""
     names = [argument.name for argument in node.target._schema.arguments]
     return {**dict(zip(names, node.args)), **node.kwargs}

@@ -1,11 +1,11 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Divides recurrent ops of several layers that have dropout between the layers.
+"""Replaces a recurrent op with dropout between its layers by one op for each layer.
 
     lstm(x, 3 layers, dropout=p)  ->  lstm(dropout(lstm(dropout(lstm(x), p)), p))
 
-Each op has one layer, in both directions if there are two. The final states of all layers are
-concatenated in the order of the layers.
+An op for one layer has both directions if the original op is bidirectional. The final states of all
+layers are concatenated in the order of the layers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def drops_between_layers(node) -> bool:
 
 
 def divide(node, dropout) -> int:
-    """Replaces the op by one op per layer. Returns the number of dropouts.
+    """Replaces ``node`` by one op per layer. Returns the number of dropout markers between them.
 
-    ``dropout`` is the marker op; samples are the first dim of its operand (markers.py).
+    ``dropout`` is the marker op. The first dim of its operand must count samples (markers.py).
     """
     named = given(node)
     layers, directions = named["num_layers"], 2 if named["bidirectional"] else 1

@@ -1,11 +1,11 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decompositions of ops that sort, count and move elements to computed positions.
+"""Decompositions of ops that sort or count elements, or move them to computed positions.
 
 torch-mlir lowers these ops to sorts, scans and scatters of its own dialect. The decompositions
-compare all pairs of elements and positions, so they have static shapes and derivatives. A position
-is an argmax, so that the compiler knows its range. n elements take n * n comparisons, so sort
-refuses more than _MOST_SORTED.
+compare each element with each position, so all shapes are static and the ops differentiable.
+Positions are computed by argmax, from which the compiler derives their range. For n elements, sort
+makes n * n comparisons, and refuses n above _MOST_SORTED.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
     for _ in range(k):
         rest = torch.where(free, x, float("-inf"))
         best = rest.amax(-1, keepdim=True)
-        # Finds an index even if all free elements are -inf.
+        # ``>=`` also holds for some element if all free elements are -inf.
         index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)
         chosen = at == index
         values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
@@ -38,7 +38,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
 
 
 def _key(x):
-    """Returns keys that order the elements of ``x`` with NaN last, as torch does."""
+    """Returns keys that sort the elements of ``x`` as torch does, with NaN last."""
     if x.dtype == torch.bool:
         return x.to(torch.int64)
     return torch.where(x.isnan(), float("inf"), x) if x.is_floating_point() else x
@@ -75,7 +75,7 @@ def histc(x, bins=100, min=0, max=0):
     x = x.flatten()
     low, high = (x.amin(), x.amax()) if min == max else (min, max)
     width = high - low
-    # As in torch, the range of equal elements has width 2.
+    # As in torch, the range is 2 wide if all elements are equal.
     if min == max:
         low, width = torch.where(width == 0, low - 1, low), torch.where(width == 0, 2, width)
     inside = (x >= low) & (x <= low + width if min == max else x <= max)
@@ -85,11 +85,11 @@ def histc(x, bins=100, min=0, max=0):
 
 
 def _hits(x, dim, index):
-    """Returns a mask that is true where an element of ``index`` equals a position along a dim of
-    ``x``.
+    """Returns a mask that is true where an element of ``index`` is equal to a position in ``dim``.
 
-    The last dim of the mask is that dim; the dim before it counts elements of ``index``. Other dims
-    have the extents of ``x``, and the mask is false beyond the extents of ``index``.
+    The last dim of the mask counts positions in ``dim`` of ``x``, and the dim before it the
+    elements of ``index`` along ``dim``. The other dims have the extents of ``x``. The mask is false
+    beyond the extents of ``index``.
     """
     dim %= x.dim()
     hit = index.movedim(dim, -1).unsqueeze(-1) == torch.arange(x.shape[dim], device=x.device)
@@ -97,7 +97,7 @@ def _hits(x, dim, index):
 
 
 def _grow(x, shape):
-    """Pads the first dims of ``x`` to ``shape`` with zeros."""
+    """Pads the first dims of ``x`` with zeros to the extents ``shape``."""
     pads = [pad for n, m in zip(reversed(shape), reversed(x.shape[:len(shape)])) for pad in (0, n - m)]
     kept = [0] * (2 * (x.dim() - len(shape)))
     return torch.nn.functional.pad(x, kept + pads) if any(pads) else x
@@ -109,8 +109,8 @@ def scatter_value(x, dim, index, value):
 
 
 def _scattered(x, dim, index, src):
-    """Returns for each position the sum of the elements of ``src`` moved to it, and whether there
-    are any."""
+    """Returns, for each position of ``x``, the sum of the elements of ``src`` that ``index`` moves
+    to it, and whether there are any."""
     hit = _hits(x, dim, index)
     src = src[tuple(map(slice, index.shape))].movedim(dim, -1)
     src = _grow(src, hit.shape[:-2]).unsqueeze(-1)
@@ -155,7 +155,7 @@ def index_put(x, indices, values, accumulate=False):
 
 
 def _product_of_groups(x, weight, ends):
-    """Returns rows [ends[e - 1], ends[e]) of ``x`` times matrix e; rows after the last end are zero."""
+    """Multiplies rows [ends[e - 1], ends[e]) of ``x`` by matrix e; rows after all ends become 0."""
     row, ends = torch.arange(x.shape[0], device=x.device), ends.to(torch.int64)[:, None]
     begins = torch.nn.functional.pad(ends[:-1], [0, 0, 1, 0])
     mine = (row >= begins) & (row < ends)

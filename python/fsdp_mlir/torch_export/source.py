@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Locations in the exported module's own source."""
+"""Finds source locations in the code of the exported module."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)', re.M)
 
 
 def place(node) -> tuple[str | None, int | None]:
-    """Returns the file and line that a node of an exported graph comes from, or (None, None)."""
+    """Returns the file and line from which a node was traced, or (None, None)."""
     return place_in(node.meta.get("stack_trace") or node.stack_trace or "")
 
 
 def place_in(trace: str) -> tuple[str | None, int | None]:
-    """Returns the innermost file and line of a stack trace outside of torch and this package."""
+    """Returns the innermost file and line of a stack trace outside torch and this package."""
     own = [frame for frame in _FRAME.findall(trace) if "/fsdp_mlir/" not in frame[0]]
     for file, line in reversed(own):
         if "/torch/" not in file:

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Decompositions of interpolation, adaptive pools and folds.
 
-These ops are linear, and separable over the dims.
+These ops are linear, and can be computed along one dim after the other.
 
-- If windows vary (interpolation, uneven pools), the values along a dim are multiplied by a matrix
-  that depends only on the extents.
-- If windows are even (pools), a dim is split in two, and the mean over the second is taken.
-- A fold adds blocks, each padded to the extent of the result.
+- If windows vary in length or weights (interpolation, uneven pools), the values along a dim are
+  multiplied by a matrix, which depends only on the extents.
+- If all windows of a pool have one length, a dim is split into windows, whose means are computed.
+- A fold pads each block to the extent of the result, and adds the padded blocks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .entries import entry
 
 
 def _places(n: int, size: int, align: bool, scale: float | None, device) -> torch.Tensor:
-    """Returns the positions in a dim of ``n`` from which torch interpolates ``size`` elements."""
+    """Returns the positions at which torch interpolates ``size`` elements from a dim of ``n``."""
     at = torch.arange(size, device=device, dtype=torch.float32)
     if align:
         return at * ((n - 1) / (size - 1) if size > 1 else 0.0)
@@ -42,7 +42,7 @@ def _cubic_matrix(n, size, align, scale, device):
 
 
 def _smooth_matrix(n, size, align, scale, device, support, weight):
-    """Returns the matrix of an antialiased dim: a filter as wide as the reduction, scaled to sum 1."""
+    """Returns the matrix of an antialiased dim, whose rows are filters of sum 1."""
     if align:
         step = (n - 1) / (size - 1) if size > 1 else 0.0
     else:
@@ -72,7 +72,7 @@ def _upsample(x, output_size, align, scales, matrix):
 
 
 def _register_upsample(op: str, matrix) -> None:
-    """Registers both overloads of an op: F.interpolate calls ``vec``."""
+    """Registers both overloads of an op. F.interpolate calls the overload ``vec``."""
 
     @entry(op + ".vec", "torch-mlir has no lowering; products with small matrices")
     def vec(x, output_size, align_corners, scale_factors=None):
@@ -91,14 +91,14 @@ for _op, _matrix in (("upsample_bilinear2d", _linear_matrix),
 
 
 def _windows(n: int, size: int, device):
-    """Returns (inside, length) of adaptive windows: window i is [i n / size, (i + 1) n / size)."""
+    """Returns (mask, lengths) of adaptive windows. Window i is [i n / size, (i + 1) n / size)."""
     at, i = torch.arange(n, device=device), torch.arange(size, device=device)[:, None]
     first, end = i * n // size, ((i + 1) * n + size - 1) // size
     return (at >= first) & (at < end), (end - first).squeeze(-1)
 
 
 def _mean_of_windows(x, dim: int, size: int):
-    """Returns the means of ``size`` adaptive windows along a dim."""
+    """Returns the mean of each of ``size`` adaptive windows along a dim."""
     n = x.shape[dim]
     if n % size == 0:
         return x.unflatten(dim, (size, n // size)).mean(dim + 1)
@@ -125,7 +125,7 @@ def adaptive_avg_pool3d(x, output_size):
 
 
 def _first_max(x, dim: int, size: int):
-    """Returns (values, places) of the first maximum, or NaN, of each adaptive window along a dim."""
+    """Returns values and positions of each adaptive window's first maximum or NaN along a dim."""
     n, x = x.shape[dim], x.movedim(dim, -1).unsqueeze(-2)
     inside, _ = _windows(n, size, x.device)
     best = torch.where(inside, x, float("-inf")).amax(-1, keepdim=True)
@@ -145,10 +145,10 @@ def adaptive_max_pool2d(x, output_size):
 
 
 def _add_windows(x, dim: int, size: int, dilation: int, padding: int, stride: int):
-    """Adds element (k, i) of dims (dim, dim + 1) to position k dilation + i stride - padding of a
-    dim.
+    """Returns ``x`` with one dim of extent ``size`` in place of the dims (dim, dim + 1).
 
-    Returns a tensor with this dim, of extent ``size``, instead of the two dims.
+    Position p of the new dim is the sum of the elements (k, i) with p = k dilation + i stride -
+    padding.
     """
     kernel, count = x.shape[dim], x.shape[dim + 1]
     total = None
@@ -175,7 +175,7 @@ def col2im(x, output_size, kernel_size, dilation, padding, stride):
     counts = [1 + (n + 2 * p - d * (k - 1) - 1) // s
               for n, k, d, p, s in zip(output_size, kernel_size, dilation, padding, stride)]
     y = x.unflatten(-2, (-1, *kernel_size)).unflatten(-1, counts)
-    y = y.movedim(-2, -3)  # (..., rows of the kernel, rows, columns of the kernel, columns)
+    y = y.movedim(-2, -3)  # dims: ..., kernel rows, block rows, kernel columns, block columns
     for i, dim in enumerate((x.dim() - 1, x.dim())):
         y = _add_windows(y, dim, output_size[i], dilation[i], padding[i], stride[i])
     return y

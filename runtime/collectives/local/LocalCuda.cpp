@@ -18,7 +18,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr uint64_t pieceElements = 16; // smallest segment of an all-reduce
+static constexpr uint64_t pieceElements = 16; // alignment of all-reduce segments, in elements
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
@@ -93,7 +93,7 @@ void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer t
                          "copy between ranks");
 }
 
-/// Enqueues the copies of an all-gather or broadcast that write the target of one rank.
+/// Enqueues the copies to the target of `rank` in an all-gather or a broadcast.
 void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -120,8 +120,7 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
-/// Enqueues the second half of an all-reduce: copies of the segments that other members have
-/// summed.
+/// Enqueues the second half of an all-reduce: copies to `rank` of the segments that others summed.
 void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);

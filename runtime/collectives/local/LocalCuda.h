@@ -7,8 +7,8 @@
 // Ranks are threads of one process. Their arenas are in the memory of one GPU, or of several GPUs
 // with peer access. Collectives do not copy through the host, and no thread waits for a GPU. Each
 // member of a collective records a mark on its compute stream at start(). The last member that
-// calls start() enqueues the transfers of all members on their gather or reduce streams, where they
-// follow waits for all these marks:
+// calls start() enqueues the transfers of all members on their gather or reduce streams, after
+// waits for all these marks:
 //
 //     compute stream   | before | mark ------ wait: after the transfers of all members | after
 //     gather stream                  \-> after the marks of all members: copies | mark

@@ -66,8 +66,8 @@ void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *sour
   reach(collective, rank, use * stages + 1);
 }
 
-/// Calls part(first, number) for ranges that divide [0, count): one range per worker if there are
-/// at least parallelBytes bytes, and otherwise one range.
+/// Calls part(first, number) for consecutive ranges of [0, count): one range per worker if the
+/// `count` elements have at least parallelBytes bytes, and otherwise one range.
 template <typename Part>
 static void inParts(WorkerPool &pool, uint64_t count, uint64_t elementSize, Part part) {
   if (pool.size() == 1 || count * elementSize < parallelBytes)

@@ -6,17 +6,16 @@
 //
 // Implements collectives between ranks that can read each other's arenas: threads of a process, and
 // processes of a machine. Each rank has a slot for each collective, in which it publishes its
-// buffers and its progress. A rank copies directly from the sources of the other ranks, without a
-// staging buffer.
+// buffers and its progress. A rank copies directly from the sources of other ranks.
 //
 //     all_gather, reduce_scatter, broadcast     all_reduce in place
 //     arrived  -- all there? -- pull            arrived -- all there? -- reduce own segment
 //     done     -- all done?  -- return          reduced -- all there? -- pull the others
 //                                               done    -- all done?  -- return
 //
-// start() publishes the arrival, and wait() does the other stages. Progress counters never
-// decrease. Slots contain offsets in the arena, because the address of an arena differs between
-// processes.
+// start() publishes the arrival, and wait() executes the other stages. A slot's progress counter
+// never decreases. Slots contain offsets in the arena, because processes map an arena at different
+// addresses.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
@@ -40,7 +39,7 @@ protected:
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
-  /// Buffers, by own rank, for the addresses of the sources of all members.
+  /// For each own rank, a buffer for the addresses of the sources of all members of a group.
   std::vector<std::vector<const std::byte *>> pointers;
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,

@@ -125,7 +125,7 @@ void MpiCommunicator::checkSchedule() {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   std::vector<uint64_t> all(ranks());
   exchange(&hash, sizeof hash, all.data());
-  // The barrier keeps ranks alive until all ranks have all hashes and can report the same error.
+  // The barrier keeps ranks alive until all ranks have all hashes, so that all report one error.
   barrier();
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
@@ -189,8 +189,8 @@ bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   return true;
 }
 
-/// Notes an error if the process of another rank is stopped, or if the link to it is cut. Other
-/// processes are told as long as this one serves.
+/// Records an error if no heartbeats arrive from another rank, because its process is stopped or
+/// the link is cut. serve() reports the error to the other processes.
 void MpiCommunicator::checkHeartbeats() {
   std::optional<uint32_t> rank = heartbeat->silent(heartbeatSeconds);
   if (!rank || silence || watchdog->hasFailed())
@@ -233,7 +233,7 @@ void MpiCommunicator::poll() {
 
 Abandoned MpiCommunicator::abandoned() const {
   {
-    // A rank may see the failure before it sees the silence that caused it.
+    // A rank can receive the failure before it detects the missing heartbeats that caused it.
     std::lock_guard<std::mutex> lock(mpi.getMutex());
     if (silence)
       return Abandoned(silence->status, silence->what());
@@ -312,8 +312,8 @@ uint64_t MpiCommunicator::heardFromAll() const {
   return sum;
 }
 
-/// Waits for one message if `count` is 1, and otherwise for a receive and a send per rank, in the
-/// order of ranks. Throws Error if a process sends no heartbeat within the time limit.
+/// Waits for one message if `count` is 1, and otherwise for a receive and a send per rank, which
+/// are in the order of ranks. Throws Error if a process sends no heartbeat within the time limit.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
   std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
   uint64_t calls = 0;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each process has one rank, which equals its rank in MPI. The processes run on one or more
-// machines. Members of a collective exchange messages and sum in the order of ranks
-// (MpiCollective.h). With MpiReduce::library, the MPI library computes the reductions.
+// Each process runs one rank of the mesh, whose number is the process's rank in MPI. The processes
+// run on one or more machines. Members of a collective exchange messages and sum in the order of
+// ranks (MpiCollective.h). With MpiReduce::library, the MPI library computes the reductions.
 //
 // All MPI calls are non-blocking and are made under one mutex. A service thread advances messages
 // while the rank computes, and exchanges heartbeats (MpiHeartbeat.h).
@@ -59,8 +59,8 @@ private:
   void serve();
   void checkHeartbeats();
   void endService();
-  /// Waits until done() returns true. Calls late() if the result of beats() has not changed within
-  /// the progress timeout.
+  /// Waits until done() is true. Calls late() if beats() does not change within the progress
+  /// timeout.
   template <typename Done, typename Beats, typename Late>
   void await(WorkerPool *pool, Done done, Beats beats, Late late);
   void awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why);
@@ -73,19 +73,18 @@ private:
   fsdprt_mpi_handle world;
   std::unique_ptr<MpiHeartbeat> heartbeat;
   MpiLanes lanes;
-  std::vector<std::unique_ptr<MpiCollective>> operations; ///< by index of the collective
-  std::vector<MpiCollective *> inFlight;                  ///< in the order of their starts
+  std::vector<std::unique_ptr<MpiCollective>> operations; ///< indexed by collective
+  std::vector<MpiCollective *> inFlight;                  ///< in the order of start()
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
   std::vector<fsdprt_mpi_handle> requests; ///< requests of exchange()
-  /// Number of heartbeat messages received from a process, and the time of the last message in
-  /// seconds.
+  /// Number of heartbeat messages from a process, and time of the last message in seconds.
   struct Sign {
     uint64_t heard;
     double at;
   };
-  std::vector<Sign> lastSign;   ///< by process
+  std::vector<Sign> lastSign;   ///< indexed by process
   std::optional<Error> problem; ///< error of the service thread
-  std::optional<Error> silence; ///< a process sends no heartbeats
+  std::optional<Error> silence; ///< error if a process sends no heartbeats
   uint64_t progress = 0;        ///< number of calls of advanceAll() that made progress
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};

@@ -8,8 +8,8 @@
 // sender. A fast rank may therefore send messages of the next run of the collective early.
 //
 // If a large all_reduce is in place, its sends must not read data that its receives overwrite. In
-// the first half, a rank writes its own segment and sends the other segments. All sends are
-// complete before the second half, which receives the other segments.
+// the first half, a rank writes only its own segment and sends only the other segments. All sends
+// are complete before the second half, which receives the other segments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -135,8 +135,8 @@ void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
   enter(Phase::move);
 }
 
-/// Computes the size of chunks and the numbers of rows of a phase. In the phase `sum`, chunks are
-/// small enough for the cache and for a lane.
+/// Computes the size of chunks and numbers of rows of a phase. In the phase `sum`, chunks fit in
+/// the cache and in a lane.
 void MpiCollective::plan() {
   chunk = largeChunkBytes;
   if (phase == Phase::sum)
@@ -271,7 +271,7 @@ static void scale(void *data, uint64_t count, uint32_t group) {
     values[i] *= Float(1) / static_cast<Float>(group);
 }
 
-/// Divides the sum that the library has computed by the number of members if it is an average.
+/// For an average, divides the sum that the MPI library has computed by the number of members.
 void MpiCollective::scaleSum() {
   if (key.reduction == fb::Reduction::avg)
     key.dtype == DType::f64 ? scale<double>(target, key.count, group)
@@ -290,7 +290,7 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  // The MPI library does not report which members its own sums wait for, so return all others.
+  // The MPI library does not report which members its sums wait for, so return all other members.
   if (lacking.empty())
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });

@@ -9,14 +9,13 @@
 //
 //     all_gather      sends source to all            receives each source in its target range
 //     broadcast       root sends source to all       other members receive the target
-//     reduce_scatter  sends segment j to member j    receives its segment in a lane, and sums
-//                                                    a row when the row is complete
-//     all_reduce      small: sends source to all     receives all sources in a lane, and sums
+//     reduce_scatter  sends segment j to member j    receives its segment in a lane; sums each row
+//     all_reduce      small: sends source to all     receives all sources in a lane; sums each row
 //                     large: reduce_scatter of segments, then all_gather of the segments
 //
 // A lane is a buffer for two rows of chunks that are summed. There are MpiLanes::count lanes.
-// Collectives take lanes in the order of their starts. This order is equal on all members, so that
-// the oldest collective can always complete.
+// Collectives take lanes in the order in which they were started. This order is equal on all
+// members, so that the oldest collective can always complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,20 +57,18 @@ public:
   uint64_t laneBytes() const;
 
   void start(const std::byte *source, std::byte *target);
-  /// Sends, receives and sums what is possible without waiting. Sums use the threads of `pool`
-  /// unless it is null. Returns true if there was any progress. The caller must hold the mutex of
-  /// the library.
+  /// Continues the sends, receives and sums without waiting. Sums use the threads of `pool` unless
+  /// it is null. Returns true if there was progress. The caller must hold the library's mutex.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
-  /// Returns the ranks of the members whose messages are missing. The caller must hold the mutex of
-  /// the library.
+  /// Returns the ranks whose messages are missing. The caller must hold the library's mutex.
   const std::vector<uint32_t> &missing();
   void abandon();
 
 private:
   enum class Phase { idle, move, sum, spread, library, done };
   struct Direction {
-    std::vector<fsdprt_mpi_handle> requests; ///< requests of two rows
+    std::vector<fsdprt_mpi_handle> requests; ///< one per member, for two rows
     uint64_t rows = 0, posted = 0, finished = 0;
   };
 
@@ -112,7 +109,7 @@ private:
   Phase phase = Phase::idle;
   Direction sends, receives;
   std::byte *lane = nullptr;
-  std::vector<const std::byte *> sources; ///< operands of a sum, by member
+  std::vector<const std::byte *> sources; ///< one operand of a sum per member
   std::vector<uint32_t> lacking;          ///< result of missing()
   const std::byte *source = nullptr;
   std::byte *target = nullptr;

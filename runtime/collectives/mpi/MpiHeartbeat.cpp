@@ -17,7 +17,7 @@ using namespace fsdprt;
 
 static constexpr double secondsBetween = 0.1;
 static constexpr double silentSeconds =
-    1; // a failure is not told to a process that is silent so long
+    1; // after this time without messages, a process is not told of failures
 
 MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag)
     : mpi(mpi), watchdog(watchdog), over(over), tag(tag), peers(mpi.size()) {

@@ -24,18 +24,19 @@ public:
   MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag);
   ~MpiHeartbeat();
 
-  /// Receives messages, and sends messages if the last ones are old enough or if a failure or the
-  /// leaving of this process is new.
+  /// Receives messages. Sends messages periodically, and when a failure has occurred or this
+  /// process has called leave().
   void beat();
   /// Returns the number of messages that the process of a rank has sent.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
-  /// Returns a rank whose process has sent no message for `seconds`, though it sent one before and
-  /// has not left. Time counts only while this process calls beat().
+  /// Returns a rank whose process has sent no message for `seconds`, although it has sent one
+  /// before and has not left the run. Time counts only while this process calls beat().
   std::optional<uint32_t> silent(double seconds) const;
-  /// Announces that this process sends no more. When all have done so, no message is in flight.
+  /// Announces that this process sends no more messages. After all have left, no message is in
+  /// flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
-  /// Returns true if MPI has sent the failure to all other processes, except those that are silent.
+  /// Returns true if MPI has sent the failure to all other processes that still send messages.
   bool isFailureTold() const;
 
 private:
@@ -50,7 +51,7 @@ private:
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
     double still = 0;                             ///< seconds since the last message
-    char program[2][64] = {}, label[2][144] = {}; // double buffer; `turn` is current
+    char program[2][64] = {}, label[2][144] = {}; // texts number `turn` are current
     uint32_t turn = 0;
   };
 

@@ -138,7 +138,7 @@ void MpiLibrary::fail(int code, const char *what) const {
 
 fsdprt_mpi_handle MpiLibrary::makeWorld(double seconds) {
   std::lock_guard<std::mutex> lock(mutex);
-  // `made` is static, because MPI may write it after this function has thrown.
+  // `made` is static, because MPI may write to `made` after this function has thrown.
   alignas(8) static thread_local fsdprt_mpi_handle made;
   fsdprt_mpi_handle request;
   check(table->world(&made, &request), "creating a communicator");

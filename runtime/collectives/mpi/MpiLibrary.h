@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The MPI module is loaded on demand: the file $FSDPRT_MPI_MODULE, or else fsdprt_mpi.so in the
-// folder of the program or in ../lib relative to it.
+// folder of the program or in ../lib relative to this folder.
 //
 // The calls that initialise or finalise MPI or create a group wait for other processes and cannot
 // be interrupted. If such a call exceeds its time limit, the process prints a message and exits.
@@ -25,8 +25,8 @@ namespace fsdprt {
 
 class MpiLibrary {
 public:
-  /// Returns the library. The first call initialises MPI, for which it waits at most `seconds` for
-  /// the other processes. Throws Error if there is no MPI module.
+  /// Returns the library. The first call initialises MPI, and waits at most `seconds` for the other
+  /// processes. Throws Error if there is no MPI module.
   static MpiLibrary &get(double seconds);
   MpiLibrary(const MpiLibrary &) = delete;
   MpiLibrary &operator=(const MpiLibrary &) = delete;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Built as fsdprt_mpi.so where there is an MPI, and loaded by the runtime when ranks meet over MPI.
-// Nothing here but calls of MPI 3.1.
+// This file is compiled to fsdprt_mpi.so if an MPI library is installed. The runtime loads the
+// module when ranks communicate over MPI. The module calls only functions of MPI 3.1.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -52,7 +52,7 @@ static int init(int *rank, int *size, int *highestTag) {
 static int finalize(void) { return MPI_Finalize(); }
 
 static int world(fsdprt_mpi_handle *made, fsdprt_mpi_handle *request) {
-  /* Written when the request is done: it has to stay where it is. */
+  /* MPI writes to `made` when the request completes, so `made` must exist until then. */
   MPI_Request pending;
   *made = 0;
   int code = MPI_Comm_idup(MPI_COMM_WORLD, (MPI_Comm *)made, &pending);

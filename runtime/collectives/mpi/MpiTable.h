@@ -1,7 +1,7 @@
 /*===- MpiTable.h - The runtime's interface to MPI libraries ------*- C -*-===//
 //
 // The runtime links no MPI library, because their binary interfaces differ. A module that is
-// compiled with the installed MPI (lib/mpi/MpiModule.c) provides this table of functions, whose
+// compiled with the installed MPI library (MpiModule.c) provides this table of functions, whose
 // types do not depend on the MPI library.
 //
 // Functions with a result return an MPI error code, which is 0 for success. Only one thread at a
@@ -30,7 +30,7 @@ typedef struct fsdprt_mpi_table {
   fsdprt_mpi_handle no_request; /* request that is always complete */
   int (*init)(int *rank, int *size, int *highest_tag);
   int (*finalize)(void);
-  /* Creates a communicator of all ranks. It may be used after the request is complete. */
+  /* Creates a communicator of all ranks, which may be used after the request is complete. */
   int (*world)(fsdprt_mpi_handle *made, fsdprt_mpi_handle *request);
   /* Creates a communicator of `members`. All members must call subgroup(). Only init(), finalize()
    * and subgroup() wait for other processes. */
@@ -39,8 +39,8 @@ typedef struct fsdprt_mpi_table {
               fsdprt_mpi_handle *request);
   int (*receive)(fsdprt_mpi_handle over, void *data, int bytes, int from, int tag,
                  fsdprt_mpi_handle *request);
-  /* reduce_scatter() and all_reduce() start sums of f64 values if `wide`, and otherwise of f32
-   * values. `source` and `target` may be equal. */
+  /* reduce_scatter() and all_reduce() start sums of f64 values if `wide` is not 0, and otherwise
+   * of f32 values. `source` and `target` may be equal. */
   int (*reduce_scatter)(fsdprt_mpi_handle over, const void *source, void *target, int count,
                         int wide, fsdprt_mpi_handle *request);
   int (*all_reduce)(fsdprt_mpi_handle over, const void *source, void *target, int count, int wide,

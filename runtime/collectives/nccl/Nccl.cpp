@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // No thread blocks inside NCCL. A wait polls the event after the collective, the asynchronous
-// errors of the NCCL communicators, the watchdog and the clock. If it finds an error, or if its
-// progress timeout expires, the rank aborts its own communicators and sets the failure flag of the
-// watchdog. The other ranks then abort theirs.
+// errors of the NCCL communicators, the watchdog and the clock. If the wait finds an error, or if
+// its progress timeout expires, the rank aborts its own communicators and sets the failure flag of
+// the watchdog. The other ranks then abort their communicators.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Pauses between polls. Waits actively in the first `spins` pauses, and then sleeps for up to 2
-/// ms.
+/// Pauses between polls: `spins` active waits, and then sleeps of up to 2 ms.
 class Naps {
 public:
   explicit Naps(uint32_t spins) : spins(spins) {}
@@ -106,7 +105,7 @@ void NcclCommunicator::findLanes() {
   }
 }
 
-/// Returns the NCCL call for a collective. Integers are passed as bytes, because they are not
+/// Returns the NCCL call for a collective. Integers are passed as bytes, since they are never
 /// summed.
 NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   const CollectiveKey &key = getKey(collective);
@@ -161,7 +160,7 @@ void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
             j, i);
 }
 
-/// Creates a unique id in the process of rank 0, and returns it in all processes.
+/// Creates a unique id in the process of rank 0, and returns this id in all processes.
 NcclId NcclCommunicator::agreeOnId() {
   Word mine = {{}, nccl.version(), ncclOk, {}};
   int device = 0;
@@ -192,8 +191,7 @@ bool NcclCommunicator::awaitRanks(double seconds) {
   }
 }
 
-/// Calls start(rank) for all ranks here in one NCCL group. Waits until the calls of the group have
-/// ended.
+/// Calls start(rank) for all ranks here in one NCCL group. Waits until these calls have ended.
 template <typename Start>
 void NcclCommunicator::onEveryRank(const char *what, Start start) {
   try {
@@ -246,7 +244,7 @@ void NcclCommunicator::connect() {
       ncclRank(rank).prepare(calls, reduces);
     }
   } catch (...) {
-    // The destructors of the ranks abort their communicators.
+    // The destructor of NcclRank aborts the rank's communicators.
     ncclRanks.clear();
     throw;
   }
@@ -288,8 +286,8 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
 
 void NcclCommunicator::joinNext(uint32_t rank) { ncclRank(rank).joinNext(); }
 
-/// Returns true if `member` has started the collective at least as often as `rank`. If `member` is
-/// in another process, returns true if it has started this collective last.
+/// Returns true if `member` has started the collective at least as often as `rank`. For a member of
+/// another process, returns true if the collective is the last one that `member` has started.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
   if (isLocal(member))
     return ncclRank(member).begun(collective) >= ncclRank(rank).begun(collective);

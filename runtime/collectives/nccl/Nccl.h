@@ -63,8 +63,8 @@ public:
   void poll() override;
 
 private:
-  /// The groups along some mesh axes, and a channel (gather or reduce). All collectives of a lane
-  /// use one NCCL communicator per group.
+  /// The groups along some mesh axes, and a channel: reduce if `reduces` is true, otherwise gather.
+  /// All collectives of a lane use one NCCL communicator per group.
   struct Lane {
     const Groups *groups;
     bool reduces;
@@ -95,10 +95,10 @@ private:
   uint32_t spins;
   std::optional<uint32_t> localRank;
   bool onDevice;
-  std::vector<std::unique_ptr<Arena>> unused; ///< host arenas that `control` requires but not NCCL
-  std::string library;                        ///< text with the versions of NCCL and the driver
+  std::vector<std::unique_ptr<Arena>> unused; ///< host arenas that only `control` requires
+  std::string library;                        ///< versions of NCCL and the driver, as text
   std::vector<Lane> lanes;
-  std::vector<uint32_t> laneOf; ///< index in `lanes` by collective
+  std::vector<uint32_t> laneOf; ///< for each collective, its index in `lanes`
   std::vector<ArenaMemory> arenas;
   std::vector<std::unique_ptr<NcclRank>> ncclRanks;
 };

@@ -58,7 +58,7 @@ struct NcclConfig {
   int cgaClusterSize = unset, minCTAs = unset, maxCTAs = unset;
   const char *netName = nullptr;
   int splitShare = unset;
-  int padding = unset; ///< a member of newer versions is here
+  int padding = unset; ///< newer versions have a member here
 };
 static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 
@@ -96,7 +96,7 @@ class NcclLibrary {
 public:
   static constexpr int oldest = 21801; ///< first version with ncclCommSplit
 
-  /// Loads the library. Throws Error if it is missing or too old.
+  /// Loads the library. Throws Error if the library is missing or too old.
   NcclLibrary();
 
   FSDPRT_NCCL_FUNCTIONS(FSDPRT_MEMBER, FSDPRT_MEMBER)

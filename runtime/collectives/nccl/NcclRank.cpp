@@ -86,7 +86,7 @@ bool NcclRank::isSettled(NcclComm comm) const {
 
 bool NcclRank::isSettled() {
   useDevice();
-  // While a call on `all` is in progress, the communicators of lanes may not be written yet.
+  // While a call on `all` is in progress, NCCL may not have set the communicators of lanes yet.
   if (!isSettled(all))
     return false;
   for (const Lane &lane : lanes)
@@ -202,7 +202,7 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   }
 }
 
-/// Makes the stream of a collective wait for the work that is now on the rank's compute stream.
+/// Makes the stream of a collective wait for all work enqueued so far on the rank's compute stream.
 void NcclRank::holdLane(const Flight &flight) const {
   useDevice();
   expect(cuda.eventRecord(flight.beganAt, queue->stream(CudaQueue::compute)));
@@ -235,8 +235,8 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
-/// Returns the end in `waiting` of the launch at `head`, or nullopt if the rank has not started all
-/// collectives of the launch.
+/// Returns the position in `waiting` after the launch that begins at `head`. Returns nullopt if the
+/// rank has not started all collectives of this launch.
 std::optional<uint64_t> NcclRank::endOfLaunch() const {
   uint64_t last = head;
   while (flightAt(last).joinsNext)

@@ -18,8 +18,8 @@
 //
 // If the arena of the rank is on a GPU, the arena has a queue, and the channels use the streams
 // `gather` and `reduce` of the queue. begin() makes the stream of the channel wait for earlier work
-// on the compute stream. After the collective is issued, isOrdered() makes the compute stream wait
-// for the event.
+// on the compute stream. Later, isOrdered() makes the compute stream wait for the collective's
+// event.
 //
 // All NCCL calls of a rank are non-blocking and hold `lock`, so that no other thread is inside NCCL
 // during abort().
@@ -37,7 +37,7 @@
 
 namespace fsdprt {
 
-/// An error of NCCL or CUDA. Its message does not name the collective.
+/// An error of NCCL or CUDA, whose message does not name the collective.
 class NcclFailure : public Error {
 public:
   using Error::Error;
@@ -65,22 +65,22 @@ public:
   void useDevice() const;
   void joinAll(const NcclId &id, uint32_t ranks, uint32_t rank);
   /// Creates the communicator of a lane. Must be called after joinAll(). Ranks with equal `color`
-  /// form a group, and are ordered by `key`.
+  /// form a group, in which ranks are ordered by `key`.
   void joinLane(size_t lane, uint32_t color, uint32_t key);
-  /// Returns true if no NCCL call of the rank is in progress. Throws Error if one has failed.
+  /// Returns true if no NCCL call of the rank is in progress. Throws Error if a call has failed.
   bool isSettled();
-  /// Makes the arena accessible to the device, and registers it with NCCL if it is in device
-  /// memory. Uses the streams of the arena's queue, if it has one. All lanes must have been joined.
+  /// Makes the arena accessible to the device, and registers an arena in device memory with NCCL.
+  /// Collectives use the streams of the arena's queue, if any. Must be called after joinLane().
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
-  /// Starts to finalise the communicators. All ranks must call finalize(), and must call destroy()
-  /// when isSettled() returns true. Throws Error.
+  /// Starts to finalise the communicators. All ranks must call finalize(), and then destroy() as
+  /// soon as isSettled() returns true. Throws Error.
   void finalize();
   void destroy();
 
   //===- Collectives --------------------------------------------------------===//
 
-  /// Puts the next two collectives into one NCCL group.
+  /// Puts the next two collectives that are started into one NCCL group.
   void joinNext() { joins = true; }
   /// Starts a collective. Errors are thrown later, by isComplete(), isOrdered() or check().
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
@@ -144,7 +144,7 @@ private:
   CudaContext context = nullptr;
   CudaQueue *queue = nullptr;
   NcclComm all = nullptr;
-  std::vector<Lane> lanes; ///< The elements must not move, because NCCL writes `comm`.
+  std::vector<Lane> lanes; ///< elements must not move, because NCCL writes `comm`
   CudaStream streams[2] = {};
   std::vector<Flight> flights;
   std::vector<uint32_t> waiting; ///< ring buffer of started collectives

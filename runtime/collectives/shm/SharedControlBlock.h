@@ -22,18 +22,18 @@ namespace fsdprt {
 
 /// State of a rank in a collective. All members are initially zero.
 struct alignas(64) CollectiveSlot {
-  std::atomic<uint64_t> progress{0}; ///< grows by PeerMemory::stages per run of the collective
+  std::atomic<uint64_t> progress{0}; ///< grows by PeerMemory::stages in each run
   uint64_t source = 0, target = 0;   ///< offsets of the buffers from the rank's base address
 };
 
-/// The process that watches the ranks. Ranks check its heartbeat as it checks theirs.
+/// The process that watches the ranks. The ranks also check the heartbeat of this process.
 struct alignas(64) Watcher {
-  std::atomic<uint64_t> heartbeat{0}; // 0 until it begins to watch
+  std::atomic<uint64_t> heartbeat{0}; // 0 before the first heartbeat
   uint32_t process = 0;
-  uint32_t startedRanks = 0;         // 1: the ranks end with this process, which prints for them
-  double heartbeatSeconds = 0;       // time limit for its heartbeat and those of ranks
-  char program[32] = {};             // name, for messages
-  std::atomic<uint32_t> isSilent{0}; // 1: a rank has found that the heartbeat stopped
+  uint32_t startedRanks = 0;         // 1 if this process started the ranks
+  double heartbeatSeconds = 0;       // time limit for heartbeats
+  char program[32] = {};             // name of the program
+  std::atomic<uint32_t> isSilent{0}; // 1 if a rank has found no new heartbeat
 
   /// Returns a text such as "the process that started the ranks (process 42) has sent no heartbeat
   /// for 2 s".
@@ -52,9 +52,9 @@ public:
   };
   struct alignas(64) RankSlot {
     RankProgress progress;
-    alignas(64) std::atomic<uint64_t> heartbeat; ///< incremented by a thread of its own
+    alignas(64) std::atomic<uint64_t> heartbeat; ///< incremented by a separate thread
     std::atomic<uint32_t> finished;              ///< 1 after the rank has called leave()
-    alignas(64) SharedFutexEvent event;          ///< for groups whose first member is this rank
+    alignas(64) SharedFutexEvent event;          ///< of groups whose first member is this rank
     // The next members are counters and contents of exchange() and collect().
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;
     alignas(64) std::byte words[2][Communicator::exchangeLimit];
@@ -62,8 +62,8 @@ public:
   };
 
   SharedControlBlock(uint32_t ranks, uint32_t collectives);
-  /// Maps the control block of another process. Takes ownership of the descriptor. Throws Error if
-  /// the block is invalid.
+  /// Maps the control block that another process has created. Takes ownership of `descriptor`.
+  /// Throws Error if the block is invalid.
   explicit SharedControlBlock(int descriptor);
   ~SharedControlBlock();
   SharedControlBlock(const SharedControlBlock &) = delete;

@@ -5,15 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Call number n of exchange() writes to words[n % 2] of the rank's slot. Call n + 2 may overwrite
-// the data of call n, because it follows call n + 1, which waits until all ranks have read that
-// data.
+// the data of call n, because call n + 1 has waited until all ranks have read these data.
 //
 // collect() sends segments through the sender's mailbox. `sent` counts the segments that the sender
 // has written, and `received` counts the segments that rank 0 has read.
 //
-// A separate thread increments the heartbeat of the process, also while the rank computes or writes
-// files. A stale heartbeat thus means that the process is stopped. Within programs, the time limit
-// of a wait restarts with each progress of the awaited rank; between programs, with each heartbeat.
+// A separate thread increments the heartbeat of the process, even while the rank writes files. A
+// stale heartbeat thus means that the process is stopped. Within programs, each progress of the
+// awaited rank restarts the time limit of a wait. Between programs, each heartbeat restarts it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,9 +79,9 @@ void ShmCommunicator::beatHeart() {
   }
 }
 
-/// Ends a process that watches the ranks but has no heartbeat: it is stopped, so it would remain
-/// when the ranks have ended. If it has started the ranks, they end with it, so the reason is
-/// printed here. As in ProcessSupervisor, time counts only while this process runs.
+/// Kills the watching process if its heartbeat has stopped, because a stopped process would outlive
+/// the ranks. If it has started the ranks, they die too, so the reason is printed here. As in
+/// ProcessSupervisor, time counts only while this process runs.
 void ShmCommunicator::checkWatcher() {
   Watcher &watcher = block->header().watcher;
   double now = monotonicSeconds(), since = now - lastLooked;
@@ -112,7 +111,7 @@ void ShmCommunicator::poll() {
 }
 
 /// Receives a message of the given kind. If other ranks are late, the host sends a refusal after
-/// `timeout`. The longer limit in this function detects that the host does not answer.
+/// `timeout`. The time limit of this function is longer, to detect a host that sends nothing.
 Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   Message message;
   Channel::Received got = channel.receive(message, attached, timeout * 2 + 10);
@@ -194,7 +193,7 @@ void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
 }
 
 void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
-  // Without poll(), a rank would not notice a failure if its exchanges never have to wait.
+  // Without this call of poll(), a rank whose exchanges never wait would not detect a failure.
   poll();
   SharedControlBlock::RankSlot &rankSlot = block->rankSlot(firstRank());
   uint64_t round = rankSlot.exchanges.load(std::memory_order_relaxed) + 1;

@@ -22,8 +22,7 @@ namespace fsdprt {
 class ShmCommunicator final : public PeerMemory {
 public:
   /// Sends `agreement` to the host and receives the control block. Takes ownership of `channel`,
-  /// the descriptor of the rank's channel. Throws Error if the agreements of ranks differ
-  /// (core/Agreement.h).
+  /// the descriptor of the rank's channel. Throws Error if agreements differ (core/Agreement.h).
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;
@@ -45,7 +44,7 @@ private:
   void beat();
   void beatHeart();
   void checkWatcher();
-  /// Waits until ready(), which `rank` makes true. Throws Error if the process of `rank` sends no
+  /// Waits until `rank` has made ready() true. Throws Error if the process of `rank` sends no
   /// heartbeat within the time limit.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);

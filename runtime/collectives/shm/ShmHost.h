@@ -24,7 +24,7 @@ class ShmHost {
 public:
   /// `collectives` is the largest number of collectives in a program.
   ShmHost(uint32_t ranks, uint32_t collectives);
-  /// Uses existing channels. Takes ownership of the descriptors `ends`, the host's ends by rank.
+  /// Uses existing channels. Takes ownership of `ends`, the descriptors of the host's ends by rank.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   SharedControlBlock &getBoard() { return block; }
@@ -32,13 +32,12 @@ public:
   /// Returns the descriptor of the rank's end of its channel. The caller must pass it to the
   /// process of the rank and close it in this process.
   int takeEndOf(uint32_t rank);
-  /// Handles messages of ranks. If there are none, waits for at most `seconds`.
+  /// Handles messages of ranks. Waits at most `seconds` for the first message.
   void serve(double seconds);
   bool areConnected() const { return connected; }
-  /// Refuses all ranks that are not connected yet, which ends their waits.
+  /// Sends a refusal to all ranks that are not connected yet, so that their waits end.
   void refuse(const Error &reason);
-  /// Sends the reason why the run ends to all ranks. Later sends it again to each rank that reports
-  /// a failure.
+  /// Sends the reason why the run ends to all ranks, and later to each rank that reports a failure.
   void tell(const Error &reason);
   /// Returns true if the rank's end of its channel is closed, because the process has ended.
   bool isGone(uint32_t rank) const { return members[rank].gone; }

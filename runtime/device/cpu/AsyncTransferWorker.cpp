@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Only the rank increments `posted`, and only the worker increments `done`. After a transfer has
-// failed, no further transfer runs, and every call of await() for a later transfer throws.
+// Only the rank's thread increments `posted`, and only the worker increments `done`. After a
+// transfer has failed, no further transfer runs, and await() throws for later transfers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -39,8 +39,7 @@ public:
 
   /// Posts a transfer for execution. Allocates no memory and does not wait.
   void post(uint32_t transfer);
-  /// Waits until a transfer is complete. If this transfer or an earlier one has failed, throws the
-  /// error.
+  /// Waits until a transfer is complete. Throws the error of this transfer or of an earlier one.
   void await(uint32_t transfer);
   /// Returns true if a transfer is complete. The caller may then read its target, and call span().
   bool isDone(uint32_t transfer) const {
@@ -56,12 +55,12 @@ private:
   void serve();
 
   std::function<void(uint32_t)> perform;
-  std::vector<uint32_t> queue;   ///< ring buffer of transfers; each is in it at most once
-  std::vector<uint64_t> tickets; ///< by transfer: value of `posted` after its last post()
+  std::vector<uint32_t> queue;   ///< ring buffer of posted transfers
+  std::vector<uint64_t> tickets; ///< for each transfer, `posted` after its last post()
   std::vector<Span> spans;
   std::atomic<uint64_t> posted{0}, done{0};
   std::atomic<bool> isReady{false}, ending{false}, failed{false};
-  std::exception_ptr error; ///< is set before `failed`
+  std::exception_ptr error; ///< set before `failed`
   FutexEvent postEvent, doneEvent;
   std::thread thread;
 };

@@ -28,7 +28,7 @@ public:
 private:
   const Artifact &artifact;
   const fb::Layout &layout;
-  std::byte *scratch = nullptr; ///< workspaces of all workers, one after the other
+  std::byte *scratch = nullptr; ///< workspaces in the order of workers
 };
 
 } // namespace fsdprt

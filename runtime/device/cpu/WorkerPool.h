@@ -25,7 +25,7 @@ namespace fsdprt {
 
 class WorkerPool {
 public:
-  /// A waiting thread polls `spins` times before it sleeps. spinsFor() returns a good value.
+  /// A waiting thread polls `spins` times before it sleeps. spinsFor() returns a suitable number.
   WorkerPool(uint32_t workers, uint32_t spins);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;

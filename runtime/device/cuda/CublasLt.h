@@ -49,13 +49,13 @@ enum LtMatrixAttribute : int { ltBatchCount = 5, ltBatchStride = 6 };
 enum LtPreferenceAttribute : int {
   ltMaxWorkspace = 1,
   ltReductionMask = 3,
-  ltMinAlignmentA = 5 ///< The values for B, C and D are 6, 7 and 8.
+  ltMinAlignmentA = 5 ///< 6, 7 and 8 are the attributes of B, C and D
 };
-/// Bits of cublasLtEpilogue_t: none, a bias, GELU, the derivative of GELU, and an auxiliary matrix
-/// with the argument of GELU.
+/// Constants of cublasLtEpilogue_t: no epilogue, a bias, GELU, and the derivative of GELU. The bit
+/// ltAux adds an auxiliary matrix that holds the argument of GELU.
 enum LtEpilogue : int { ltPlain = 1, ltBias = 4, ltGelu = 32, ltGeluGradient = 192, ltAux = 128 };
-/// Kind of split-k reduction in which partial sums in the workspace are added in f32, in a fixed
-/// order.
+/// Constant of cublasLtReductionScheme_t: the partial sums of split-k, which are in the workspace,
+/// are added in f32 in a fixed order.
 constexpr uint32_t ltReduceInComputeType = 2;
 
 /// Correspond to cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
@@ -103,8 +103,7 @@ class CublasLt {
 public:
   static constexpr size_t oldest = 120000;
 
-  /// Loads the library. Throws Error if the library is missing or too old; the message names
-  /// `user`.
+  /// Throws Error if the library is missing or too old; the message names `user`.
   explicit CublasLt(const char *user);
 
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_MEMBER)

@@ -83,8 +83,8 @@ private:
   std::byte *staging = nullptr;
   uint64_t arenaBytes = 0;
   CudaMark here;                                ///< mark before an asynchronous copy
-  std::vector<std::unique_ptr<CudaMark>> moved; ///< mark after each copy, by its number
-  std::vector<DeviceSpan> spans;                ///< time stamps of each copy, by its number
+  std::vector<std::unique_ptr<CudaMark>> moved; ///< mark after each copy, indexed by copy
+  std::vector<DeviceSpan> spans;                ///< time stamps of each copy
   std::unique_ptr<LibraryGemm> libraryGemm;
 };
 } // namespace
@@ -252,8 +252,8 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
            cuda.reason(result).c_str());
 }
 
-/// Returns a description of the error of the compute stream. Unfinished work and errors of a stream
-/// capture are not sticky, so that the text is empty for them.
+/// Returns a description of the error of the compute stream. The text is empty for unfinished work
+/// and for errors of a stream capture, which are not sticky.
 std::string CudaDevice::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));

@@ -40,7 +40,7 @@ enum CudaResult : int {
   cudaInvalidPtx = 218,
   cudaNotReady = 600,
   cudaPeerEnabled = 704,
-  cudaCaptureUnsupported = 900 ///< lowest code of errors of stream captures
+  cudaCaptureUnsupported = 900 ///< errors of stream captures have this code or a higher one
 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -143,8 +143,8 @@ public:
 class CudaDriver {
 public:
   enum class Use { transfers, kernels };
-  /// Loads the driver. Throws Error if there is no driver or no device. Messages name `user`, such
-  /// as "backend 'nccl'".
+  /// Loads the driver. Throws Error if there is no driver or no device. `user`, such as "backend
+  /// 'nccl'", is part of messages.
   CudaDriver(const char *user, Use use);
 
   FSDPRT_CUDA_FUNCTIONS(FSDPRT_MEMBER)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The heartbeat is written by a kernel and not by a copy, so that the compute stream has no copies.
+// A kernel writes the heartbeat, so that the compute stream contains no copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,7 @@ CudaHeartbeat::~CudaHeartbeat() {
   queue.driver().memFreeHost(word);
 }
 
-/// Sets the heartbeat to 0. No kernel writes `word` at the same time, but other threads may read
-/// it.
+/// Sets the heartbeat to 0. Meanwhile no kernel writes `word`, but other threads may read `word`.
 __attribute__((no_sanitize("thread"))) void CudaHeartbeat::begin() {
   *static_cast<volatile float *>(word) = 0;
   counted = 0;

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The host enqueues work long before a GPU executes it. To observe the progress of the GPU, a small
-// kernel follows every `launches` launches, also within graphs. The kernel writes the number of the
-// heartbeat to pinned host memory: it is a sum (CudaSums.h) whose only source is that number. The
-// number tells the position in the run with an error of at most `launches` launches.
+// kernel follows every `launches` launches, also within graphs. The kernel, a sum (CudaSums.h) of a
+// single source, copies the number of the heartbeat to pinned host memory. The number gives the
+// position in the run with an error of at most `launches` launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace fsdprt {
 class CudaHeartbeat {
 public:
   static constexpr uint32_t launches = 32;
-  /// Largest number of a heartbeat. The next heartbeat after it has number 1.
+  /// Largest number of a heartbeat. The heartbeat after the one with this number has number 1.
   static constexpr uint32_t numbers = 4096;
 
   explicit CudaHeartbeat(const CudaQueue &queue);
@@ -33,13 +33,13 @@ public:
   void begin();
   /// Counts a launch on the compute stream. Enqueues a heartbeat after every `launches` launches.
   void count();
-  /// Returns the number of the last heartbeat, or 0 if there was none. A changed value means
-  /// progress.
+  /// Returns the number of the last heartbeat, or 0 if there was none. A change means progress of
+  /// the GPU.
   uint32_t read() const;
 
 private:
   const CudaQueue &queue;
-  float *word = nullptr; ///< pinned memory: the last heartbeat, and then the numbers 1, 2, ...
+  float *word = nullptr; ///< pinned memory: number of the last heartbeat, then 1, 2, ...
   uint32_t counted = 0;
 };
 

@@ -64,8 +64,8 @@ std::string CudaPhysicalDevice::name() const {
   return format("GPU %d, %s,", ordinal, printable(text).c_str());
 }
 
-/// Throws Error if the artifact's code cannot run on this GPU. Code for a target such as sm_90a
-/// runs only on that chip, and other code also on all later chips.
+/// Throws Error if the artifact's code cannot run on this GPU. Code for a target with a suffix,
+/// such as sm_90a, runs only on that chip, and other code also on all later chips.
 void CudaPhysicalDevice::checkCapability() const {
   std::string chip = artifact.gpu()->chip()->str();
   int wanted = std::atoi(chip.c_str() + std::min<size_t>(chip.size(), 3));
@@ -104,7 +104,7 @@ void CudaPhysicalDevice::loadModule() {
     if (result != cudaNoBinary)
       return cuda.check(result, "load the artifact's machine code");
   }
-  std::string text(artifact.ptx()); // The string has a terminating zero.
+  std::string text(artifact.ptx()); // The string has the terminating zero that the driver needs.
   module = cuda.translate(text.c_str(), "the artifact's PTX");
 }
 
@@ -122,7 +122,7 @@ void CudaPhysicalDevice::findEntry(const fb::Phase &phase) {
 }
 
 /// Throws Error with the names of the artifact and the GPU, and with the message of `failure`. If
-/// the GPU is out of memory, the message has the free memory and the size of the arenas.
+/// the GPU is out of memory, the message contains the sizes of the free memory and of the arenas.
 void CudaPhysicalDevice::explain(const CudaFailure &failure) const {
   bool isBadPtx = failure.result == cudaInvalidPtx;
   if (failure.result != cudaOutOfMemory)

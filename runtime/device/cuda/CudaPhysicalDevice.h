@@ -29,18 +29,18 @@ public:
     uint64_t bytes;
     std::string text() const;
   };
-  /// Opens the GPU. Throws Error if the artifact's code does not run on it.
+  /// Opens the GPU. Throws Error if the artifact's code does not run on this GPU.
   CudaPhysicalDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas);
   ~CudaPhysicalDevice();
   CudaPhysicalDevice(const CudaPhysicalDevice &) = delete;
   CudaPhysicalDevice &operator=(const CudaPhysicalDevice &) = delete;
 
   /// Loads the machine code of the artifact if the GPU can run it, and otherwise lets the driver
-  /// compile the PTX. Sets the dynamic shared memory of kernels.
+  /// compile the PTX. Sets the limits of the kernels' dynamic shared memory.
   void load();
   /// Throws Error if the arenas do not fit in the free memory.
   void checkMemory() const;
-  /// Returns the number of bytes in use, apart from the arenas that were reported to countArena().
+  /// Returns the number of bytes in use on the GPU, without the arenas reported to countArena().
   uint64_t bytesBeside() const;
   void countArena(int64_t bytes) { arenaBytes += bytes; }
 

@@ -15,7 +15,7 @@
 
 using namespace fsdprt;
 
-static constexpr int urgent = -1;           // priority of transfers, because other ranks wait
+static constexpr int urgent = -1;           // priority of transfers
 static constexpr double pollSeconds = 2e-4; // time for which a wait polls without pauses
 static constexpr long napNanoseconds = 20000;
 

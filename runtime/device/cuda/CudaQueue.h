@@ -26,7 +26,7 @@ class CudaQueue {
 public:
   enum Lane { compute, gather, reduce, copies };
 
-  /// `sums` must belong to the same context. It may be null if no sums are launched.
+  /// `sums` must belong to `context`, and may be null if no sums are launched.
   CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums);
   ~CudaQueue();
   CudaQueue(const CudaQueue &) = delete;
@@ -39,12 +39,11 @@ public:
   /// Makes the context of the rank's GPU current for the calling thread.
   void use() const { cuda.contextSetCurrent(context); }
   CudaStream stream(Lane lane) const { return streams[lane]; }
-  /// Sets the timeline that stamp() uses. It may be null.
+  /// Sets the timeline that stamp() uses, which may be null.
   void setTimeline(CudaTimeline *given) { timeline = given; }
   /// Enqueues a time stamp on a stream. Returns its number, or 0 if there is no timeline.
   uint32_t stamp(Lane lane) const;
-  /// Waits until all streams are idle. Calls idle() repeatedly while it waits. Throws Error if work
-  /// on a stream has failed.
+  /// Waits until all streams are idle, and meanwhile calls idle(). Throws Error if work has failed.
   void finish(const std::function<void()> &idle) const;
 
 private:
@@ -65,7 +64,7 @@ public:
   CudaMark &operator=(const CudaMark &) = delete;
 
   void record(CudaQueue::Lane lane) const;
-  /// Makes a stream, which may be a stream of another rank, wait for the last record().
+  /// Makes a stream of `other`, which may be another rank's queue, wait for the last record().
   void hold(const CudaQueue &other, CudaQueue::Lane lane) const;
 
 private:

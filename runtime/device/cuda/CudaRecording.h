@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Between begin() and end(), the work that ranks enqueue on their streams is captured, as one graph
-// of all ranks, instead of executed. Any thread of the ranks may enqueue work. Before end(), the
-// compute stream of a rank must wait for each transfer stream that has waited for it.
+// of all ranks, instead of executed. Any thread of the ranks may enqueue work. Before end(), each
+// compute stream must wait for all transfer streams that have waited for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ private:
   const CudaQueue &first() const { return *queues.front(); }
 
   std::vector<const CudaQueue *> queues;
-  std::vector<std::unique_ptr<CudaMark>> marks; ///< marks by queue that connect compute streams
+  std::vector<std::unique_ptr<CudaMark>> marks; ///< one per queue, to connect compute streams
   CudaGraphExec runs = nullptr;
 };
 

@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread computes a vector of 16 bytes of the result. If an address is not aligned, or for
-// elements after the last whole vector, a thread computes a single element. A thread loads four
-// sources at a time and adds them one after the other. Sums of f64 are in f64, and all others are
-// in f32.
+// A thread computes a vector of 16 bytes of the result. If an address is not aligned to a vector,
+// and after the last whole vector, a thread computes one element. A thread loads four sources at a
+// time and adds them one by one. Elements of type f64 are summed in f64, others in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +72,8 @@ void Writer::loadVector(unsigned k) {
               joined(words).c_str(), k));
 }
 
-/// Generates code that adds the 16-bit value of source `k` in register `half` to sum `value`.
+/// Generates code that adds the 16-bit value of source `k`, in register `half`, to the sum with
+/// index `value`.
 void Writer::addHalf(unsigned k, unsigned value, const std::string &half) {
   if (form.name[0] == 'b') {
     line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k,
@@ -115,8 +115,8 @@ void Writer::addElement(unsigned k) {
   line(format("@%%q%u add.rn.%s %%a0, %%a0, %s%u;", k, form.sum, isDouble ? "%d" : "%y", k));
 }
 
-/// Generates the loop over all sources, which handles `atOnce` sources per iteration. %offset is
-/// the byte offset of the thread's elements.
+/// Generates the loop over all sources, which handles `atOnce` sources per iteration. The register
+/// %offset holds the byte offset of the thread's elements.
 void Writer::loop(const char *label, unsigned values, void (Writer::*load)(unsigned),
                   void (Writer::*add)(unsigned)) {
   for (unsigned i = 0; i < values; ++i)
@@ -153,7 +153,7 @@ void Writer::storeVector() {
   std::vector<std::string> words;
   for (unsigned i = 0; i < (isDouble ? 2 : 4); ++i) {
     words.push_back(isHalf ? word(0, i) : sum(i));
-    if (isHalf) // The first source operand of the instruction becomes the upper half.
+    if (isHalf) // The instruction puts its first source operand into the upper half.
       line(format("cvt.rn.%sx2.f32 %s, %s, %s;", form.name, word(0, i).c_str(),
                   sum(2 * i + 1).c_str(), sum(2 * i).c_str()));
   }

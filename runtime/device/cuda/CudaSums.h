@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Generates and launches a kernel that sums buffers of several ranks in the order of ranks. The
-// kernel computes the same bits as Reduce.h on a CPU. Because the runtime does not contain a
-// compiler, it generates PTX for sm_80, which the driver compiles.
+// kernel computes the same bits as Reduce.h on a CPU. The runtime contains no compiler, and
+// therefore generates PTX for sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +25,12 @@ public:
 
   /// Returns the PTX of the kernels fsdprt_sum_f32, _f64, _f16 and _bf16.
   static std::string ptx();
-  /// Number of 16-byte vectors and of blocks of a launch. A thread sums one vector, or one of the
+  /// Numbers of 16-byte vectors and of blocks of a launch. A thread sums one vector, or one of the
   /// last elements, which do not fill a vector.
   struct Shape {
     uint64_t vectors, blocks;
   };
-  /// Returns the shape of a launch for `elements` elements. `bits` is the bitwise OR of all
-  /// addresses.
+  /// Returns the shape for `elements` elements. `bits` is the bitwise OR of all addresses.
   static Shape shapeOf(DType type, uint64_t elements, uint64_t bits);
 
   explicit CudaSums(const CudaDriver &cuda);
@@ -46,7 +45,8 @@ public:
     void add(CudaPointer source) { at[count++] = source; }
   };
   /// Enqueues target = ((+0 + first) + second) + ..., times 1 / count for an average, on a stream
-  /// of the context of the constructor. A null address adds nothing, but counts in the average.
+  /// of the context that was current in the constructor. A null address adds nothing, but an
+  /// average counts it as a source.
   void launch(CudaStream stream, DType type, bool isAverage, const Sources &sources,
               uint64_t elements, CudaPointer target) const;
 

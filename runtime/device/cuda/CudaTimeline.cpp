@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // begin() records an event, polls until it is reached, and reads the host's clock. Times of the GPU
-// are relative to this event. Their error is at most the time between two polls.
+// are relative to this event. The error of a time is at most the time between two polls.
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,15 +30,15 @@ public:
   CudaTimeline(const CudaTimeline &) = delete;
   CudaTimeline &operator=(const CudaTimeline &) = delete;
 
-  /// Starts a run, and measures the difference between the clocks of GPU and host. The streams must
-  /// be idle.
+  /// Starts a run, and measures the offset between the clocks of GPU and host. Streams must be
+  /// idle.
   void begin(const std::function<void()> &idle) override;
   uint32_t stampCommand() override { return stamp(CudaQueue::compute); }
   /// Enqueues a time stamp on a stream and returns its number, or 0 if no stamp is left. Any thread
-  /// may call stamp(). An error of the stream is reported by a later call of another function.
+  /// may call stamp(). Errors of the stream are reported by later calls of other functions.
   uint32_t stamp(CudaQueue::Lane lane) noexcept;
   /// Returns the time at which the stream reached a stamp, in nanoseconds of the host's monotonic
-  /// clock. The host must have waited for the stream.
+  /// clock. The host must have waited for the stream to be idle.
   uint64_t timeOf(uint32_t stamp) const override;
 
 private:

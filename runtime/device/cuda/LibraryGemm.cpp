@@ -87,7 +87,7 @@ private:
 };
 
 /// Creates the layout of a matrix of `rows` by `cols`. A column of the layout is a row of the
-/// matrix, or a column if the matrix is transposed.
+/// matrix, or a column of the matrix if the matrix is transposed.
 LtMatrix LibraryGemm::Call::describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const {
   LtMatrix made = nullptr;
   bool isTransposed = matrix.transposed();
@@ -189,7 +189,7 @@ struct Preference {
 };
 } // namespace
 
-/// Returns an address that is aligned like the matrix. cuBLASLt reads only the alignment.
+/// Returns an address with the alignment of the matrix. cuBLASLt uses only the alignment.
 static const void *standIn(const fb::Matrix &matrix) {
   return reinterpret_cast<const void *>((uintptr_t(1) << 20) + alignmentOf(matrix));
 }

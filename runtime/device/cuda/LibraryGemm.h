@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // If a kernel has a Product, cuBLASLt computes its phase. The matrices of cuBLASLt are
-// column-major, and those of the artifact are row-major. The memory of a row-major matrix is that
-// of its transpose in column-major order. cuBLASLt therefore computes the transposed result: the
+// column-major, and those of the artifact are row-major. A row-major matrix and its column-major
+// transpose have equal bytes in memory. cuBLASLt therefore computes the transposed result: the
 // transposed right factor times the transposed left factor.
 //
 //===----------------------------------------------------------------------===//
@@ -31,8 +31,7 @@ bool hasProducts(const fb::Manifest &manifest);
 /// properties have the same algorithm.
 class LibraryGemmPlans {
 public:
-  /// Uses the device whose context is current. Throws Error if cuBLASLt cannot be loaded, or if it
-  /// has no algorithm for a product.
+  /// Uses the current context. Throws Error if cuBLASLt is missing or lacks an algorithm.
   explicit LibraryGemmPlans(const Artifact &artifact);
   LibraryGemmPlans(const LibraryGemmPlans &) = delete;
   LibraryGemmPlans &operator=(const LibraryGemmPlans &) = delete;
@@ -44,8 +43,8 @@ public:
 private:
   void plan(const fb::Kernel &kernel, const fb::Phase &phase);
 
-  /// Owns the handle of cuBLASLt, so that it is destroyed even if the constructor of
-  /// LibraryGemmPlans throws.
+  /// Owns the cuBLASLt handle, which is destroyed even if the constructor of LibraryGemmPlans
+  /// throws.
   struct Handle {
     explicit Handle(const CublasLt &library) : library(library) {}
     ~Handle() {
@@ -61,7 +60,7 @@ private:
 
   const Artifact &artifact;
   Handle handle{library};
-  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< by the properties of a product
+  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< key: properties of a product
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };
 

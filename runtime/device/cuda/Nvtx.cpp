@@ -24,7 +24,7 @@ using namespace fsdprt;
 namespace {
 using Function = void (*)();
 
-/// Numbers of functions of modules 1 to 6, which are: core, CUDA, OpenCL, CUDA runtime, core with
+/// Numbers of functions of the modules 1 to 6 of NVTX: core, CUDA, OpenCL, CUDA runtime, core with
 /// domains, and synchronisation.
 constexpr unsigned modules = 7, mostFunctions = 15;
 constexpr unsigned functionsOf[modules] = {0, 15, 8, 14, 6, 15, 6};
@@ -32,7 +32,7 @@ constexpr unsigned core = 1, rangePush = 9, rangePop = 11;
 constexpr uint32_t callbacksTable = 1, versionTable = 3;
 
 Function slots[modules][mostFunctions + 1];
-Function *tables[modules][mostFunctions + 2]; // pointers to slots; the first and last are null
+Function *tables[modules][mostFunctions + 2]; // pointers to slots, and null at both ends
 
 int tableOf(unsigned module, Function ***table, unsigned *size) {
   if (module == 0 || module >= modules)

@@ -56,8 +56,9 @@ struct Brev {
     return result;
   }
 };
-/// The low bytes of `b` and `c` are the field's position and length. A signed field is extended by
-/// its highest bit, or by the sign of `a` if the field ends beyond the highest bit of `a`.
+/// Extracts a field of `a`; the low bytes of `b` and `c` are the field's position and length. A
+/// signed field is extended by its highest bit, or by the sign of `a` if the field ends beyond the
+/// highest bit of `a`.
 struct Bfe {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b, uint32_t c) {

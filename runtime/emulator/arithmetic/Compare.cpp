@@ -62,7 +62,7 @@ FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
 }
 
 /// Combines the result of the comparison with the last operand. `modifier2` selects the operation:
-/// 0 none, 1 and, 2 or, 3 xor.
+/// 0 for none, 1 for "and", 2 for "or", 3 for "xor".
 FSDPRT_INLINE LaneMask combine(Warp &warp, const Instruction &i, LaneMask result) {
   if (!i.modifier2)
     return result;
@@ -84,7 +84,7 @@ struct Setp {
   }
 };
 
-/// Writes all ones or 1.0 (`payload`) to lanes for which the comparison is true, and 0 to others.
+/// Writes `payload` (all ones or 1.0) to lanes whose comparison is true, and 0 to other lanes.
 template <typename N>
 struct Set {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {

@@ -108,7 +108,7 @@ double toDouble(Integer value, Rounding rounding) {
   return nearest;
 }
 
-/// Returns the value as an integer. Floats are always saturated, integers only with .sat.
+/// Returns the value as an integer. Floats are always saturated, but integers only with .sat.
 uint64_t integerOf(const Value &value, const Conversion &how) {
   unsigned bits = 8 * sizeOf(how.to);
   Integer least = isSigned(how.to) ? -(Integer(1) << (bits - 1)) : 0;
@@ -185,7 +185,7 @@ Step convertOne(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Converts two numbers and packs them into one register, the first one into the upper half.
+/// Converts two numbers and packs the results into one register, the first into the upper half.
 Step convertTwo(Warp &warp, const Instruction &i, LaneMask active) {
   Conversion how = unpack(i);
   unsigned half = 4 * sizeOf(how.to);
@@ -238,8 +238,7 @@ struct Narrow {
 };
 
 /// Returns a handler for a frequent conversion, or null for any other conversion. Frequent
-/// conversions have no modifiers except .rn, and their registers have exactly the sizes of the
-/// types.
+/// conversions have no modifier except .rn, and registers of the sizes of the types.
 Handler fastHandler(const Conversion &how, bool isPair) {
   if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
       how.rounding != Rounding::NearestEven)

@@ -6,8 +6,8 @@
 //
 // Implements PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min,
 // max, testp, copysign". The host rounds to nearest even. RoundedFloats.cpp implements the other
-// modes, and Halves.cpp f16 and bf16. On hardware, div.approx and div.full may be wrong by two
-// units in the last place; the emulator rounds them correctly.
+// rounding modes, and Halves.cpp implements f16 and bf16. On hardware, div.approx and div.full may
+// be wrong by two units in the last place; the emulator rounds them correctly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,8 +83,8 @@ struct Neg {
     return -a;
   }
 };
-/// Implements min and max. If one operand is NaN, the result is the other operand, or NaN with
-/// .NaN. -0 is less than +0.
+/// Implements min and max. If one operand is NaN, the result is the other operand, but with .NaN
+/// the result is NaN. -0 is less than +0.
 template <bool isMin, bool givesNan>
 struct Extreme {
   template <typename T>

@@ -31,8 +31,8 @@ double fsdprt::emulate::decode(uint32_t bits, const Format &format) {
   return isNegative ? -value : value;
 }
 
-/// Returns true if the magnitude is rounded up. `kept` is the truncated magnitude, `rest` the
-/// fraction that was cut off, in units of the last place.
+/// Returns true if the magnitude is rounded up. `kept` is the truncated magnitude, and `rest` the
+/// fraction that was cut off, both in units of the last place.
 static bool roundsAway(double rest, uint64_t kept, bool isNegative, Rounding rounding) {
   switch (rounding) {
   case Rounding::NearestEven:
@@ -66,7 +66,7 @@ uint32_t fsdprt::emulate::encode(double value, const Format &format, Rounding ro
   // frexp() sets `exponent` such that magnitude / 2^exponent is in [0.5, 1).
   std::frexp(magnitude, &exponent);
   exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
-  // One unit in the last place of the result is 1 in `scaled`.
+  // `scaled` is the magnitude in units of the result's last place.
   double scaled = std::ldexp(magnitude, format.mantissa - exponent);
   double whole = std::floor(scaled);
   uint64_t kept = static_cast<uint64_t>(whole);

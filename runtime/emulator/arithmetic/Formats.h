@@ -45,7 +45,7 @@ enum class Rounding : uint8_t { NearestEven, Zero, Down, Up, NearestAway };
 
 struct Format {
   uint8_t mantissa, exponent; ///< numbers of bits
-  bool hasInfinity;           ///< if false, the largest exponent encodes numbers; NaN is all ones
+  bool hasInfinity;           ///< if false, all encodings are numbers, except NaN (all ones)
   uint32_t nan;
 };
 constexpr Format formatF16{10, 5, true, 0x7fff}, formatBF16{7, 8, true, 0x7fff},

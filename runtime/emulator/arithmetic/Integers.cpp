@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Integer Arithmetic Instructions", which has a section per instruction.
-// Integers wrap, except with .sat. A division by zero (undefined in PTX ISA) gives all ones.
+// Integer results wrap, except with .sat. A division by zero (undefined in PTX ISA) gives all ones.
 // Floats.cpp and Halves.cpp decode the float forms of add, sub, mul, mad, div, abs, neg, min and
 // max.
 //
@@ -21,7 +21,7 @@ using namespace fsdprt::emulate;
 namespace {
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
-/// The type of twice the width and the same signedness.
+/// The integer type of twice the width with the same signedness.
 template <typename T>
 struct WiderOf;
 template <>

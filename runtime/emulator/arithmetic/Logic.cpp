@@ -62,8 +62,8 @@ struct Shr {
     return a >> b;
   }
 };
-/// Shifts the 64-bit number b:a. Returns the high word of a left shift, or the low word of a right
-/// shift.
+/// Shifts the 64-bit number with high word `b` and low word `a`. Returns the high word of a left
+/// shift, or the low word of a right shift.
 template <bool isLeft, bool wraps>
 struct Shf {
   static FSDPRT_INLINE uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
@@ -90,8 +90,8 @@ Step lop3(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Selects the bytes of the result from `bytes`, which is b:a. Bit 3 of a selector replicates the
-/// sign of the selected byte.
+/// Selects the bytes of the result from `bytes`, whose words are the operands b (high) and a (low).
+/// Bit 3 of a selector replicates the sign of the selected byte.
 uint32_t permute(uint64_t bytes, uint32_t selectors) {
   uint32_t result = 0;
   for (unsigned k = 0; k < 4; ++k) {

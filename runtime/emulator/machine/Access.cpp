@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks bounds, alignment and initialised bytes, and counts traffic. Races are in Races.cpp.
+// Checks bounds, alignment and initialised bytes, and counts traffic. Races.cpp checks for races.
 //
 //===----------------------------------------------------------------------===//
 
@@ -161,8 +161,8 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
 }
 
 /// Counts passes over the 32 banks of 4 bytes. 8-byte accesses are made by half a warp at a time,
-/// and 16-byte accesses by a quarter. Lanes that access together need as many passes as there are
-/// distinct words in their most used bank.
+/// and 16-byte accesses by a quarter of a warp. Lanes that access together need as many passes as
+/// there are distinct words in their most used bank.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

@@ -25,8 +25,8 @@ struct Place {
 
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
-/// The accesses to memory of one warp instruction. While an Access exists, no thread acquires
-/// anything.
+/// The accesses to memory of one warp instruction. While an Access exists, no thread may acquire
+/// releases of other threads.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
@@ -36,8 +36,8 @@ public:
   /// Resolves an address. Fails if the address is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
                 unsigned alignment = 0) const;
-  /// Checks an access of a lane. `thread` is the lane's thread or its agent. A write must be
-  /// checked before the bytes change; `value` points to the new bytes.
+  /// Checks an access of a lane. `thread` is the lane's thread or this thread's agent. A write must
+  /// be checked before the bytes change; `value` points to the new bytes.
   void check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
              const uint8_t *value = nullptr);
   /// Checks an access by the lane's own thread.
@@ -65,8 +65,8 @@ private:
   [[noreturn]] void reportRace(const Cell::Access &before, bool wasWrite, const Place &place,
                                unsigned bytes, unsigned lane) const;
 
-  /// The last access that this access was found to be ordered after. Neighbouring cells mostly
-  /// record the same earlier access, for which the check is not repeated.
+  /// The last access that was found to be ordered before this access. Neighbouring cells mostly
+  /// record the same earlier access, so that its order is not checked again.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;
@@ -77,7 +77,7 @@ private:
   Touch touch;
 };
 
-/// Returns a place in messages: "shared memory + 0x40", "'x' + 16".
+/// Returns the name of a place for messages: "shared memory + 0x40", "'x' + 16".
 std::string describe(const Place &place);
 
 /// Counts the global and shared memory traffic of an instruction.

@@ -71,7 +71,7 @@ void Block::completeIfAllCame(unsigned number) {
   barrier = {};
 }
 
-/// Checks that accesses of other blocks to this block's shared memory are ordered before its end.
+/// Checks that other blocks' accesses to this block's shared memory precede the block's end.
 void Block::checkEnd(const Warp &last) const {
   if (shared.visits.empty() || !cluster.grid.launch.checks.races)
     return;
@@ -109,8 +109,8 @@ static Dim clusterIndex(const Grid &grid, uint64_t linear) {
   return clusters.at(linear);
 }
 
-/// Returns the number of clocks: one per thread, one per thread for the agent of its asynchronous
-/// operations, and one per warpgroup for its agent. Each group is padded to whole warps.
+/// Returns the number of clocks: one per thread, one per thread's agent for asynchronous
+/// operations, and one per warpgroup's agent. The last group is padded to whole warps.
 static uint32_t clockCount(uint32_t threads) {
   return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize;
 }

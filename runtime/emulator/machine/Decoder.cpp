@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Place parameters, local and shared variables.
-//  2. Decode each statement by the family of its opcode. A call is replaced by the statements of
-//     its callee, which get their own registers and local memory. Branches record their labels.
+//  1. Assign offsets to parameters, local variables and shared variables.
+//  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements
+//     of its callee, which get their own registers and local memory. Branches record their labels.
 //  3. Resolve labels, and find where the lanes of each branch reconverge.
 //
 //===----------------------------------------------------------------------===//
@@ -123,9 +123,8 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
       findShared(operand, seen, used);
 }
 
-/// Places shared variables and, after them, dynamic shared memory. The address of dynamic shared
-/// memory has exactly the requested alignment, so that code which relies on a larger alignment
-/// fails.
+/// Places shared variables and, after them, dynamic shared memory. Its address has exactly the
+/// requested alignment, so that code fails that relies on a larger alignment.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;
   std::vector<const Function *> seen;

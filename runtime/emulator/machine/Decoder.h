@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Services for the decoders of instruction families: they map operands to slots, take modifiers,
-// and report errors at the current statement.
+// Declares functions for the decoders of instruction families. The functions map operands to slots,
+// take (read and remove) modifiers, and report errors at the current statement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,15 @@
 
 namespace fsdprt::emulate {
 
-/// The modifiers of an opcode such as "ld.global.v2.b32". A decoder takes each modifier once.
+/// The modifiers of an opcode such as "ld.global.v2.b32". A decoder takes (reads and removes) each
+/// one.
 class Modifiers {
 public:
   Modifiers(std::string_view opcode);
   std::string_view name() const { return base; }
   bool take(std::string_view part);
-  /// Takes one of `parts` and returns its index, or -1 if the opcode has none of them.
+  /// Takes one of `parts` and returns its index in `parts`, or -1 if the opcode has none of
+  /// `parts`.
   int takeOneOf(std::initializer_list<std::string_view> parts);
   std::optional<Type> takeType();
   bool has(std::string_view part) const;
@@ -47,7 +49,7 @@ public:
 
   [[noreturn]] void fail(const char *text, ...) const __attribute__((format(printf, 2, 3)));
   [[noreturn]] void failAt(Location at, const std::string &text) const;
-  /// Takes a type from the opcode.
+  /// Takes a type from the opcode's modifiers.
   Type type();
   Type typeOneOf(std::initializer_list<Type> types);
   void operandCount(unsigned least, unsigned most);
@@ -57,16 +59,16 @@ public:
   /// Returns the slot of a register of the type's size, or of a constant.
   Slot source(const Operand &operand, Type type);
   Slot source(unsigned index, Type type) { return source(operand(index), type); }
-  /// Returns the slot of a register. Returns a slot that is never read if the operand is "_".
+  /// Returns the slot of a register, or for the operand "_" a slot that is never read.
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);
   /// Returns the slot of an operand of a load, store or conversion. The operand's register may be
-  /// wider than the type. `size` receives the size of the register in bytes.
+  /// wider than the type. Sets `size` to the size of the register in bytes.
   Slot wideSource(const Operand &operand, Type type, unsigned &size);
   Slot wideDestination(const Operand &operand, Type type, unsigned &size);
-  /// Returns the slot of the base of [base+n] and adds n, and the base if it is constant, to
-  /// `offset`. `isWide` receives true for a base of 64 bits.
+  /// Returns the slot of the base in an operand [base+n]. Adds n to `offset`, and also the base if
+  /// the base is constant. Sets `isWide` to true for a base of 64 bits.
   Slot address(const Operand &operand, Space &space, int64_t &offset, bool &isWide);
   /// Returns the value of an operand that must be a constant.
   uint64_t constant(const Operand &operand, const char *what);
@@ -138,8 +140,7 @@ private:
   Slot carry = 0;
 };
 
-/// Decoder of a family of instructions, selected by the first part of the opcode. Returns false if
-/// the statement is not of the family.
+/// Decodes the current statement, or returns false if its opcode is not in the decoder's family.
 using Family = bool (*)(Decoder &);
 bool decodeInteger(Decoder &);
 bool decodeCarry(Decoder &);
@@ -170,8 +171,8 @@ bool decodeMbarrier(Decoder &);
 /// Marks the instructions that share a register with a wgmma, directly or through copies.
 void watchRegisters(Program &program);
 
-/// Sets `meet` of each branch to its immediate post-dominator, or to `nowhere` for the program's
-/// end.
+/// Sets `meet` of each branch to its immediate post-dominator, or to `nowhere` if the lanes
+/// reconverge at the program's end.
 void findMeetingPoints(std::vector<Instruction> &code);
 
 } // namespace fsdprt::emulate

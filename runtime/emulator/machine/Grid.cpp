@@ -114,7 +114,7 @@ void Grid::run() {
     for (uint64_t linear = 0; linear < clusters; ++linear)
       Cluster(*this, linear).run();
   } catch (Error &error) {
-    // The error occurred while the program ran, so the inputs of the launch are valid.
+    // The program failed while running, so the error is not reported as bad input of the launch.
     error.status = FSDPRT_FAILED;
     throw;
   }

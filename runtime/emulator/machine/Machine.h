@@ -66,7 +66,8 @@ struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk. A copy records its agent and the agent's times after reads and writes.
+/// Groups of cp.async.bulk. A copy records its agent, and the agent's times after the reads and
+/// after the writes.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -75,7 +76,7 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< number of leading closed groups whose reads the thread has awaited
+  size_t readCount = 0; ///< number of oldest closed groups whose reads have been awaited
 };
 
 class Warp {
@@ -114,15 +115,15 @@ public:
   std::vector<Split> splits; ///< each parent precedes its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
-  std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
-  std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
+  std::vector<const uint8_t *> observed; ///< for each lane, address of its last relaxed read
+  std::vector<BulkGroups> bulk;          ///< one per lane; empty before the first use
+  std::vector<AsyncCopies> copies;       ///< one per lane; empty before the first use
   WarpProducts products;                 ///< wgmma in flight
-  /// Per lane: phase of its last barrier.cluster.arrive plus one; 0 if it need not wait.
+  /// For each lane, 1 + the phase of its last barrier.cluster.arrive; 0 after barrier.cluster.wait.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }
 
-  /// Releases splits that wait at bar.warp.sync when all of their lanes have arrived.
+  /// Releases splits that wait at bar.warp.sync if all lanes of the barrier have arrived.
   void releaseWarpBarriers();
   /// Makes lanes of the current split, and thereby the whole split, wait.
   Step wait(Waiting::Kind kind, const Instruction &instruction, LaneMask lanes);
@@ -151,7 +152,7 @@ private:
 struct NamedBarrier {
   uint32_t expected = 0; ///< number of expected threads; 0 if none has arrived
   uint32_t arrived = 0;
-  bool isAll = false;    ///< expects all threads of the block that have not exited
+  bool isAll = false;    ///< true if all threads that have not exited are expected
   uint8_t reduction = 0; ///< operation of barrier.red
   uint32_t count = 0;    ///< number of threads whose predicate is true
   Released released;
@@ -173,12 +174,12 @@ class Block {
 public:
   Block(Cluster &cluster, Dim index, unsigned rank);
   uint32_t liveThreads() const;
-  /// Releases the threads that wait at a barrier when all have arrived.
+  /// Releases the threads that wait at a barrier if all expected threads have arrived.
   void completeIfAllCame(unsigned number);
   /// Checks that no other block still uses the shared memory. Called when the last threads of the
-  /// block exit; `last` is their warp.
+  /// block exit, which are threads of the warp `last`.
   void checkEnd(const Warp &last) const;
-  /// Completes barriers that wait for all threads, if the exit of some threads makes them complete.
+  /// Completes the barriers whose only missing threads have exited.
   void threadsLeft();
 
   Cluster &cluster;
@@ -188,7 +189,7 @@ public:
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<Warpgroup> warpgroups; ///< warpgroups up to the last one that has used wgmma
   NamedBarrier barriers[16];
-  std::map<uint64_t, Mbarrier> mbarriers; ///< by offset in shared memory
+  std::map<uint64_t, Mbarrier> mbarriers; ///< key: offset in shared memory
 };
 
 class Cluster {
@@ -199,7 +200,7 @@ public:
 
   Grid &grid;
   const Dim index;
-  const uint32_t number;  ///< index of the cluster over all launches, from 1
+  const uint32_t number;  ///< 1 for the first cluster of the first launch, then 2, ...
   const uint32_t threads; ///< thread slots of all warps; indices of agents follow
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
@@ -213,7 +214,7 @@ public:
   bool isBefore(const Cell::Access &other) const;
   /// Releases of other clusters that this cluster has acquired, by Cluster::number.
   std::map<uint32_t, RowRef> foreign;
-  /// Releases the threads that wait at barrier.cluster when all have arrived.
+  /// Releases the threads that wait at barrier.cluster if all threads of the cluster have arrived.
   void completeIfAllCame();
   uint64_t bulkCopies = 0;
   uint32_t arrived = 0;

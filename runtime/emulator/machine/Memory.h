@@ -18,10 +18,10 @@
 
 namespace fsdprt::emulate {
 
-/// The last write to 16 bytes of memory and the reads since. If an access covers only a part of a
-/// cell, the cell is split into cells of 4 bytes, and a cell of 4 bytes into cells of 1 byte. Two
-/// accesses of which one writes must be ordered unless both are strong: atomic, volatile, relaxed,
-/// ... (PTX ISA, "Memory Consistency Model").
+/// The last write to 16 bytes of memory and the reads since this write. If an access covers only a
+/// part of a cell, the cell is split into cells of 4 bytes, and a cell of 4 bytes into cells of 1
+/// byte. Two accesses of which one writes must be ordered unless both are strong, for example
+/// atomic, volatile or relaxed (PTX ISA, "Memory Consistency Model").
 struct Cell {
   struct Access {
     uint32_t group = 0; ///< Cluster::number; 0 if there is no access
@@ -75,11 +75,11 @@ struct Storage {
   std::string name;
   uint64_t base = 0, size = 0;
   uint8_t *bytes = nullptr;
-  std::vector<uint8_t> own; ///< memory of `bytes`, unless the caller owns it
+  std::vector<uint8_t> own; ///< owner of `bytes`, unless the caller owns them
   std::vector<uint8_t> written;
   bool isReadOnly = false;
-  /// Flags of the accesses of launches to each byte: wasRead and wasWritten. An empty vector
-  /// records nothing. All recorded accesses are within [touchedBegin, touchedEnd).
+  /// For each byte, the flags wasRead and wasWritten of accesses by launches. If the vector is
+  /// empty, accesses are not recorded. Recorded accesses are within [touchedBegin, touchedEnd).
   std::vector<uint8_t> touched;
   static constexpr uint8_t wasRead = 1, wasWritten = 2;
   uint64_t touchedBegin = UINT64_MAX, touchedEnd = 0;
@@ -95,7 +95,7 @@ struct Storage {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< by the index of the thread in the cluster; empty if there are none
+  std::vector<Visit> visits; ///< one per thread of the cluster; empty if there are none
 
   void resize(uint64_t count);
 };
@@ -114,7 +114,7 @@ public:
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
   /// Maps bytes of the caller, which must outlive the memory. The bytes count as written.
   Storage &attach(std::string name, void *bytes, uint64_t size);
-  /// Maps bytes of the caller at their own address, where no other allocation may lie.
+  /// Maps bytes of the caller at their host address, where no other allocation may lie.
   Storage &attachInPlace(std::string name, void *bytes, uint64_t size);
   void release(Storage &storage);
   Storage *find(uint64_t address);
@@ -132,8 +132,8 @@ private:
   Storage *last = nullptr;
 };
 
-/// Windows of shared, local and parameter memory among generic addresses. Global and constant
-/// memory have no window (PTX ISA, "Generic Addressing").
+/// Ranges of generic addresses (windows) for shared, local and parameter memory. Global and
+/// constant memory have no window (PTX ISA, "Generic Addressing").
 constexpr uint64_t windowShift = 40;
 constexpr uint64_t sharedWindow = uint64_t(1) << windowShift,
                    localWindow = uint64_t(2) << windowShift,

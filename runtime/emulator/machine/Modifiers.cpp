@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The opcode "cvt.rn.bf16x2.f32" consists of the name cvt and three modifiers. A decoder takes the
-// modifiers that it supports; any modifier left over is an error.
+// The opcode "cvt.rn.bf16x2.f32" consists of the name cvt and three modifiers. A decoder removes
+// the modifiers that it supports; if any modifier is left, the statement is invalid.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,7 +56,7 @@ struct Instruction {
   bool isRenaming = false;             ///< is watched, and only copies a register
   uint8_t modifier = 0, modifier2 = 0; ///< data for the handler
   uint16_t inCount = 0, outCount = 0;
-  uint16_t uncheckedIns = 0; ///< number of last elements of `in` that the handler checks
+  uint16_t uncheckedIns = 0; ///< number of last elements of `in` that only the handler checks
   Slot guard = 0;            ///< slot of the guard predicate; 0 if there is none
   uint32_t target = nowhere;
   uint32_t meet = nowhere; ///< instruction where lanes that diverge at a branch reconverge
@@ -96,7 +96,7 @@ struct Program {
     int64_t addend;
   };
   std::vector<AddressConstant> addressConstants;
-  std::map<std::string, Slot, std::less<>> specials;                  ///< by name, such as %tid.x
+  std::map<std::string, Slot, std::less<>> specials;                  ///< key: name, such as %tid.x
   std::vector<std::pair<const Variable *, uint64_t>> sharedVariables; ///< with their offsets
   uint64_t sharedBytes = 0;      ///< size of shared memory without dynamic shared memory
   uint64_t dynamicAlignment = 0; ///< alignment of .extern .shared name[]; 0 if there is none

@@ -168,7 +168,8 @@ void Access::touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned 
   cell.write = now;
 }
 
-/// Checks an access to bytes [place.offset, end) against `cell`: `size` bytes from `begin`.
+/// Checks an access to the bytes [place.offset, end) against `cell`, which covers [begin, begin +
+/// size).
 void Access::checkCell(Cell &cell, unsigned size, uint64_t begin, uint64_t end, const Place &place,
                        unsigned lane, uint32_t thread, bool isSameValue) {
   unsigned bytes = end - place.offset;

@@ -33,7 +33,7 @@ private:
 
   const std::vector<Instruction> &code;
   uint32_t end;
-  std::vector<uint32_t> order, numbers, parents; ///< `numbers` increase towards the end
+  std::vector<uint32_t> order, numbers, parents; ///< the end has the highest of `numbers`
 };
 } // namespace
 

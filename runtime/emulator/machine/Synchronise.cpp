@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An address to which a thread has released keeps a row of times for that thread's cluster, and the
-// rows of other clusters that the cluster had acquired. A fence before a write acts as if it
-// immediately preceded the write.
+// For each address of a release, a row of times is stored for the cluster of the releasing thread,
+// and the rows of other clusters that this cluster had acquired. A fence at any place before a
+// write has the effect of a fence immediately before the write.
 //
 //===----------------------------------------------------------------------===//
 

@@ -112,8 +112,8 @@ void VectorClocks::collect(const std::vector<uint32_t> &warps,
 }
 
 /// Computes the element-wise minimum of the rows. A row does not contain the accesses of its own
-/// thread, so these are added if the thread shares its row with no other thread. Consecutive
-/// products often have the same rows, so the last result is kept.
+/// thread, so these accesses are added if the thread shares its row with no other thread.
+/// Consecutive products often have equal rows, so the last result is stored.
 void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);

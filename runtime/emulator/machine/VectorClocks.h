@@ -92,9 +92,9 @@ private:
   Time now = 1;
   std::vector<Time> times;
   std::vector<RowRef> rows;
-  std::vector<uint32_t> owners; ///< per agent, the thread that it acts for; per thread, itself
+  std::vector<uint32_t> owners; ///< for an agent, the thread it acts for; for a thread, itself
   std::vector<Time> forkTimes;
-  std::map<std::pair<uint32_t, size_t>, Gathered> gathered; ///< by first thread and number of warps
+  std::map<std::pair<uint32_t, size_t>, Gathered> gathered; ///< key: first thread, number of warps
 };
 
 } // namespace fsdprt::emulate

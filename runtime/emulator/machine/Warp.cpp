@@ -18,7 +18,7 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// Number of instructions without a change of the splits after which freeParked() is called.
+/// freeParked() is called after this number of instructions during which the splits did not change.
 static constexpr uint64_t progressTimeout = 1 << 16;
 
 Warp::Warp(Block &block, unsigned index, LaneMask lanes)

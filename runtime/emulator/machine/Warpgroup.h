@@ -21,7 +21,7 @@
 
 namespace fsdprt::emulate {
 
-/// The last access to a register of a warp, and its use by products.
+/// The last access to a register of a warp, and the register's use by products.
 struct RegisterUse {
   uint64_t product = 0;     ///< index of the last product that uses the register, from 1; 0 if none
   uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
@@ -34,7 +34,7 @@ struct WarpProducts {
   std::vector<RegisterUse> registers; ///< by slot
   uint64_t fences = 0;
   uint64_t issued = 0, known = 0; ///< indices of the last products issued and waited for
-  std::deque<uint64_t> groups;    ///< last product of each group
+  std::deque<uint64_t> groups;    ///< index of each group's last product
 };
 
 /// A product as issued by the warps.
@@ -48,7 +48,7 @@ class Warpgroup {
 public:
   uint32_t agent = 0;
   std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
-  uint64_t executed = 0; ///< number of executed products; the next is the first of `pending`
+  uint64_t executed = 0;             ///< number of executed products, none of which is in `pending`
 
   /// Time of the agent at the end of each executed product that not all warps have waited for.
   std::deque<Time> times;
@@ -59,7 +59,7 @@ struct WgmmaPlan {
   enum Kind : uint8_t { Half, Brain, TF32 } kind;
   bool sumsAreHalf, aIsShared, negatesA, negatesB, transposesA, transposesB;
   uint16_t columns;
-  /// The extent of K is always 32 bytes.
+  /// Returns the extent of K in elements, which always has 32 bytes.
   unsigned inner() const { return kind == TF32 ? 8 : 16; }
   unsigned sumRegisters() const { return columns / (sumsAreHalf ? 4 : 2); }
 };
@@ -69,8 +69,8 @@ struct WgmmaPlan {
 Step issueProduct(Warp &warp, const Instruction &i, LaneMask active);
 /// Computes a product that all four warps have issued, from their registers and shared memory.
 void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
-/// Checks that the registers of an instruction other than wgmma are in no product that the warp has
-/// not waited for. Returns false if the warp must wait before the instruction can run.
+/// Checks that no product for which the warp must still wait uses registers of `instruction`, which
+/// is not a wgmma. Returns false if the warp must wait before the instruction can run.
 bool useRegisters(Warp &warp, const Instruction &instruction);
 /// Returns a description, for messages, of the product that a warp waits for.
 std::string waitsForProduct(const Warp &warp);

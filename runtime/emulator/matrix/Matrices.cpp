@@ -70,8 +70,8 @@ struct Mma {
     }
   }
 
-  /// Returns a reference to the element of C or D that has index `index` in a lane. A lane has two
-  /// elements of each group of eight rows.
+  /// Returns a reference to the element number `index` of C or D in a lane. A lane has two elements
+  /// of each group of eight rows.
   static FSDPRT_INLINE double &place(double (&sums)[16][8], unsigned lane, unsigned index) {
     return sums[lane / 4 + 8 * (index / 2)][2 * (lane % 4) + index % 2];
   }

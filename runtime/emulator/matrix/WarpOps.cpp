@@ -16,8 +16,8 @@
 using namespace fsdprt::emulate;
 
 namespace {
-/// Returns the mask of participating lanes. Fails unless these lanes have equal masks and take
-/// part.
+/// Returns the mask of participating lanes. Fails unless all these lanes execute the instruction
+/// with equal masks.
 LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   const LaneMask *masks = warp.at<LaneMask>(slot);
   unsigned first = __builtin_ctz(active);
@@ -42,7 +42,7 @@ LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
 
 enum Mode : uint8_t { Up, Down, Butterfly, Index };
 
-/// Computes the lane to read and returns whether it is in range, as in the pseudo-code of PTX ISA.
+/// Sets `from` to the lane to read. Returns true if the lane is in range (pseudo-code of PTX ISA).
 bool sourceLane(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, unsigned &from) {
   unsigned value = b & 31, clamp = c & 31, segment = c >> 8 & 31;
   unsigned most = (lane & segment) | (clamp & ~segment & 31), least = lane & segment;

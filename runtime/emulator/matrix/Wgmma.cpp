@@ -21,7 +21,7 @@
 
 using namespace fsdprt::emulate;
 
-/// Takes a shape such as m64nNk16 from the opcode and returns N: 8, 16, ... or 256.
+/// Takes a shape such as m64nNk16 from the modifiers and returns N, a multiple of 8 up to 256.
 static uint16_t takeColumns(Decoder &d, unsigned &inner) {
   for (std::string_view part : d.modifiers.left()) {
     uint16_t columns = 0;

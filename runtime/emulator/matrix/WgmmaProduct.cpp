@@ -5,20 +5,21 @@
 //===----------------------------------------------------------------------===//
 //
 // Computes the products of wgmma (PTX ISA, "Shared Memory Matrix Layout, Strides, Matrix Descriptor
-// Format"). With P chunks of 16 bytes in the span of the swizzle (P = 1 without swizzle), chunk (m,
-// k) of a matrix has the offset
+// Format"). P is the number of 16-byte chunks in the span of the swizzle (1 without a swizzle); SBO
+// and LBO are the descriptor's stride and leading byte offsets. Chunk (m, k) of a matrix has the
+// following offset from the start address:
 //
 //   K-major   P > 1: 16 P (m % 8) + SBO (m / 8) + 16 k
 //             P = 1: 16 (m % 8) + SBO (m / 8) + LBO k;
 //   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8);
 //             P = 1: SBO m + 16 (k % 8) + LBO (k / 8);
 //
-// from the start address. Within each row of 128 bytes, the swizzle permutes the chunks by the
-// row's index minus the base offset. In a K-major matrix, a chunk is 16 bytes along K, and m is a
-// row. In an MN-major matrix, a chunk is 16 bytes along M or N, and k is an element of K.
+// Within each row of 128 bytes, the swizzle permutes the chunks by the row's index minus the base
+// offset. In a K-major matrix, a chunk has 16 bytes along K, and m is a row. In an MN-major matrix,
+// a chunk is 16 bytes along M or N, and k is an element of K.
 //
-// Fragments have the layout of mma (Matrices.cpp); warp w has rows 16 w to 16 w + 15 of A and D.
-// The rows of A in shared memory are read on behalf of that warp alone. A warp that has written its
+// Fragments have the layout of mma (Matrices.cpp); warp w has rows 16 w to 16 w + 15 of A and D. If
+// A is in shared memory, these rows are read on behalf of warp w alone. A warp that has written its
 // own rows therefore needs no barrier before the product.
 //
 // Matrices.cpp describes the error model, which mma and wgmma share.
@@ -103,8 +104,8 @@ struct Wgmma {
     return kind == WgmmaPlan::Half ? Half::widen(bits) : Brain::widen(bits);
   }
 
-  /// Reads `count` rows of A or columns of B from `first` on. Element (m, k) is stored to to[m *
-  /// mStep + k * kStep].
+  /// Reads `count` rows of A or columns of B, beginning with row or column `first`. Element (m, k)
+  /// is stored to to[m * mStep + k * kStep].
   static FSDPRT_INLINE void read(Reader &reader, const Descriptor &d, bool isMajor, unsigned first,
                                  unsigned count, double *to, unsigned mStep, unsigned kStep,
                                  double sign) {
@@ -140,7 +141,7 @@ struct Wgmma {
 using Sums = double[warpRows][maxColumns];
 
 /// Calls act(sum, pair, lane, part) for each element of D. `pair` is the index of a pair of
-/// elements, which are adjacent columns, in a lane.
+/// adjacent elements of a row in a lane, and `part` the index in the pair.
 template <typename Action>
 FSDPRT_INLINE void eachSum(const WgmmaPlan &plan, Sums &sums, Action act) {
   for (unsigned pair = 0; pair < plan.columns / 4u; ++pair)

@@ -6,8 +6,9 @@
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async, cp.async.commit_group,
 // cp.async.wait_group, cp.async.wait_all". The thread's agent copies the bytes immediately. The
-// copy is ordered before accesses of the thread that follow a wait for the copy's group, and before
-// accesses of other threads that follow a later release. Earlier accesses are races.
+// copy is ordered before the thread's accesses after a wait for the copy's group, and before
+// accesses of other threads that acquire a later release. Accesses without this order race with the
+// copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@ namespace {
 struct Plan {
   bool isWideTo, isWideFrom;
   uint8_t size;
-  bool hasSize; ///< an operand is the number of bytes to read; the rest becomes 0
+  bool hasSize; ///< an operand gives the bytes to read; the others become 0
   int32_t fromOffset;
 };
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An agent makes the accesses of a copy when the copy is issued. The copy is ordered before later
-// accesses of threads that see the end of its mbarrier's phase or wait for its group. Copies use
-// the async proxy, which sees ordinary stores only after fence.proxy.async.
+// accesses of threads that observe the end of the phase of its mbarrier or wait for its group.
+// Copies use the async proxy, to which ordinary stores are visible only after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace fsdprt::emulate {
 
-/// The reduction of a copy that combines its data with the values in memory.
+/// The operation of a copy that combines its data with the values in memory.
 struct Reduction {
   Combination op;
   Type type;
@@ -40,12 +40,13 @@ public:
   /// Resolves bytes that the copy writes. The copy may not read after this call.
   Place writeTo(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void write(const Place &place, const uint8_t *data, unsigned bytes);
-  /// Writes data. With a reduction, combines elements with values in memory by strong operations.
+  /// Writes data. With a reduction, combines each element with the value in memory by a strong
+  /// operation.
   void write(const Place &place, const uint8_t *data, unsigned bytes,
              const std::optional<Reduction> &reduction);
   /// Completes the copy by adding `bytes` to an mbarrier in shared memory.
   void complete(uint64_t mbarrier, unsigned bytes, const Storage &destination);
-  /// Completes the copy by adding it to the lane's open group.
+  /// Completes the copy by adding the copy to the lane's open group.
   void joinGroup();
 
 private:

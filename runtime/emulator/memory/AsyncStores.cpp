@@ -20,7 +20,7 @@ namespace {
 struct Plan {
   AddressOperand to{Space::Shared}, barrier{Space::Shared};
   Type type = Type::B32;
-  unsigned count = 1; ///< number of elements, which are the first operands
+  unsigned count = 1; ///< number of elements to store
   std::optional<Reduction> reduction;
 };
 

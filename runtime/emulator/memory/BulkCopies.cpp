@@ -20,7 +20,7 @@ namespace {
 struct Plan {
   AddressOperand to{Space::Shared}, from{Space::Shared}, barrier{Space::Shared};
   bool hasBarrier = false;
-  Slot mask = 0; ///< operand of .multicast::cluster, or 0
+  Slot mask = 0; ///< mask of .multicast::cluster, or 0
   std::optional<Reduction> reduction;
 };
 
@@ -91,7 +91,7 @@ Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 } // namespace
 
-/// Takes the operation and the type of cp.reduce.async.bulk.
+/// Takes the operation and the type of cp.reduce.async.bulk from the modifiers.
 static Reduction takeReduction(Decoder &d) {
   Combination op = takeCombination(d);
   d.modifiers.take("noftz");

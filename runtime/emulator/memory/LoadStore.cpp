@@ -161,7 +161,8 @@ Step convertAddress(Warp &warp, const Instruction &i, LaneMask active) {
       warp.fail(LaneMask(1) << lane, "generic address 0x%llx is not in %s memory",
                 static_cast<unsigned long long>(address), nameOf(static_cast<Space>(i.modifier)));
     address = i.modifier2 ? address - window : address + window;
-    // Shared memory of the executing block has two addresses: without and with the block's rank.
+    // Shared memory of the executing block has two kinds of addresses: without and with the block's
+    // rank.
     uint64_t rank = uint64_t(warp.block.rank + 1) << rankShift;
     if (window == sharedWindow && !i.modifier2 && (address - window) >> rankShift == 0)
       address += rank;

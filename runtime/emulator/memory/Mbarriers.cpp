@@ -180,8 +180,8 @@ void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane
       barrier.release(warp.thread(lane));
     barrier.arrive(plan.announces ? 1 : value, plan.op == Op::Drop);
   } else if (plan.op == Op::CopiesArrive) {
-    // The agent arrives when its copies are done. Without .noinc, the instruction also adds one
-    // expected arrival, so that the number of missing arrivals does not change.
+    // The thread's agent arrives when the thread's copies are done. Without .noinc, the instruction
+    // also adds one expected arrival, so that the number of missing arrivals does not change.
     barrier.release(warp.block.cluster.agentOf(warp.thread(lane)));
     if (plan.keepsCount)
       barrier.arrive(1, false);
@@ -198,7 +198,7 @@ Step act(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Acquires once for consecutive lanes that test the same mbarrier. Usually all lanes do.
+/// Acquires once for consecutive lanes that test the same mbarrier, which are usually all lanes.
 class Acquired {
 public:
   void add(const MbarrierRef &barrier, unsigned lane) {
@@ -218,8 +218,8 @@ private:
   LaneMask lanes = 0;
 };
 
-/// Executes test_wait and try_wait. Bits of `modifier`: 1 for try_wait, which waits; 2 if the
-/// operand is a parity instead of a state.
+/// Executes test_wait and try_wait. Bit 0 of `modifier` is set for try_wait, which waits; bit 1 is
+/// set if the operand is a parity instead of a state.
 Step test(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
   LaneMask ended = 0;

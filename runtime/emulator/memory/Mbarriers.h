@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements the operations of PTX ISA, "Parallel Synchronization and Communication Instructions:
-// mbarrier". A phase ends when all expected arrivals and all announced bytes have come. The
-// contents of the 8 bytes of an mbarrier are implementation-defined. The emulator stores a copy of
-// the state of Mbarrier in these bytes, so that it detects overwriting.
+// mbarrier". A phase ends after all expected arrivals have occurred and all announced bytes have
+// been received. The contents of the 8 bytes of an mbarrier are implementation-defined. The
+// emulator stores a copy of the state of Mbarrier in these bytes, so that it detects overwriting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ class MbarrierRef {
 public:
   MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address)
       : MbarrierRef(warp, lane, warp.thread(lane), space, address) {}
-  /// Finds the mbarrier at an address. Fails if there is none. `thread` is the lane's thread, or an
-  /// agent that acts for it in the async proxy.
+  /// Finds the mbarrier at an address. Fails if there is none. `thread` is the lane's thread, or
+  /// this thread's agent in the async proxy.
   MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address);
   void arrive(uint32_t count, bool drops);
   void expect(int64_t bytes);
@@ -34,7 +34,7 @@ public:
   void release(uint32_t thread);
   /// Fails unless a fence orders mbarrier.init before the accesses of `agent` in the async proxy.
   void checkVisible(uint32_t agent) const;
-  /// Ends the phase if all arrivals and bytes have come.
+  /// Ends the phase if no arrivals and no bytes are missing.
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }

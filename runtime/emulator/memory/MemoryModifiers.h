@@ -16,7 +16,7 @@
 
 namespace fsdprt::emulate {
 
-/// Takes a space (PTX ISA, "State Spaces"). Returns the generic space if the opcode names none.
+/// Takes a space (PTX ISA, "State Spaces"). Returns the generic space if the opcode names no space.
 inline Space takeSpace(Modifiers &modifiers) {
   int space = modifiers.takeOneOf({"global", "shared", "shared::cta", "shared::cluster", "local",
                                    "param", "param::entry", "param::func", "const"});

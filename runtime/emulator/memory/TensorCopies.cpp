@@ -7,8 +7,8 @@
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor,
 // cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor
 // Swizzling Modes". A box is dense in shared memory, with dimension 0 innermost; a swizzle permutes
-// its 16-byte chunks by the address bits from bit 7 on. A load fills elements outside of the
-// tensor; a store skips these elements.
+// its 16-byte chunks by the address bits from bit 7 on. A load writes zeros or NaN for elements
+// outside of the tensor; a store skips these elements.
 //
 // PTX ISA specifies neither the NaN of fills nor the rounding of TF32. The emulator uses the type's
 // canonical NaN, and rounds to nearest.
@@ -31,7 +31,7 @@ struct Plan {
   uint8_t rank = 0;
   AddressOperand map{Space::Generic}, shared{Space::Shared}, barrier{Space::Shared};
   Slot coordinates[maxTensorRank] = {};
-  Slot mask = 0;                 ///< operand of .multicast::cluster, or 0
+  Slot mask = 0;                 ///< mask of .multicast::cluster, or 0
   std::optional<Combination> op; ///< operation of cp.reduce
 };
 

@@ -119,7 +119,7 @@ Token Lexer::decimalFloat() {
   return token;
 }
 
-/// Takes a number (PTX ISA, "Integer Constants" and "Floating-Point Constants").
+/// Reads a number (PTX ISA, "Integer Constants" and "Floating-Point Constants").
 Token Lexer::number() {
   char second = rest.size() > 1 ? rest[1] : '\0';
   if (rest[0] == '0' && (second == 'f' || second == 'F'))

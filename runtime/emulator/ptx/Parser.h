@@ -23,7 +23,7 @@ public:
   void parseModule();
 
 private:
-  // Parser.cpp: tokens, the module, functions.
+  // Implemented in Parser.cpp: tokens, the module, functions.
   void take() { token = lexer.next(); }
   [[noreturn]] void expected(const char *what);
   void expect(char sign);
@@ -42,7 +42,7 @@ private:
   bool parseTuning(Function &parsed);
   void parseSizes(uint32_t (&sizes)[3]);
 
-  // ParseVariables.cpp
+  // Implemented in ParseVariables.cpp.
   void parseRegisters();
   Variable *parseVariable(Space space);
   void parseShape(Variable &variable, uint64_t elements);
@@ -53,7 +53,7 @@ private:
   std::optional<uint32_t> findRegister(std::string_view name) const;
   const Variable *findVariable(std::string_view name) const;
 
-  // ParseStatements.cpp
+  // Implemented in ParseStatements.cpp.
   void parseBody();
   void parseScoped();
   void parseStatement();

@@ -90,7 +90,7 @@ struct Function {
   std::vector<Type> registers;
   std::vector<RegisterRange> ranges; ///< declarations of `registers`, in order
   std::vector<Statement> statements;
-  std::vector<uint32_t> scopeParents; ///< parent of each { }; the outermost is its own parent
+  std::vector<uint32_t> scopeParents; ///< parent of each { }; the outermost { } is its own parent
   std::map<std::pair<uint32_t, std::string_view>, uint32_t> labels;
   std::map<std::pair<uint32_t, std::string_view>, std::vector<Operand>> branchTargets;
   std::vector<const Variable *> variables; ///< variables declared in the function

@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* Registers the device "emulate". Must be called before a session is created on this device.
- * Further calls do nothing. */
+/* Registers the device "emulate". Must be called before the first session on this device is
+ * created. Further calls do nothing. */
 void fsdprt_register_emulator(void);
 
 #ifdef __cplusplus

@@ -52,14 +52,14 @@ extern "C" {
 /* Status of a call. The values are also the exit codes of fsdp-run. */
 typedef enum fsdprt_status {
   FSDPRT_OK = 0,
-  FSDPRT_FAILED = 1,    /* the run failed: out of memory, disk full, non-finite numbers */
+  FSDPRT_FAILED = 1,    /* for example out of memory, disk full or non-finite numbers */
   FSDPRT_BAD_INPUT = 2, /* an argument or a file is invalid */
-  FSDPRT_LOST = 3,      /* a rank died, or ended before the run did */
+  FSDPRT_LOST = 3,      /* a rank ended before the end of the run */
   FSDPRT_HUNG = 4,      /* a rank made no progress within the time limit */
   FSDPRT_ABANDONED = 5  /* stopped because another rank failed; that rank reports the cause */
 } fsdprt_status;
 
-/* Element types, numbered as in the manifest. */
+/* Element types. Their numbers are those of the manifest of an artifact. */
 typedef enum fsdprt_dtype {
   FSDPRT_F64 = 0,
   FSDPRT_F32 = 1,
@@ -86,39 +86,39 @@ typedef enum fsdprt_input_role {
   FSDPRT_OTHER = 2
 } fsdprt_input_role;
 
-/* Indices into the step block (16 x f32). The program `step` reads slot FSDPRT_BLOCK_LR and writes
- * the others. */
+/* Indices into the step block (16 x f32). The program `step` reads FSDPRT_BLOCK_LR, and writes the
+ * other slots. */
 enum {
   FSDPRT_BLOCK_LR = 0,         /* learning rate */
   FSDPRT_BLOCK_STEP = 1,       /* number of applied steps */
-  FSDPRT_BLOCK_LOSS_SCALE = 2, /* loss scale of the next step; 0: no scaling */
-  FSDPRT_BLOCK_GROWTH = 3,     /* state of the dynamic loss scale; -1: the scale is fixed */
-  FSDPRT_BLOCK_CLIP = 4,       /* factor by which gradients are multiplied: clipping / loss scale */
-  FSDPRT_BLOCK_TOKENS = 5,     /* number of tokens of applied steps */
-  FSDPRT_BLOCK_FINITE = 6,     /* 0 if the loss or the gradient norm was not finite */
+  FSDPRT_BLOCK_LOSS_SCALE = 2, /* loss scale of the next step, or 0 without scaling */
+  FSDPRT_BLOCK_GROWTH = 3,     /* state of the dynamic loss scale, or -1 if the scale is fixed */
+  FSDPRT_BLOCK_CLIP = 4,       /* factor of gradients: clipping factor / loss scale */
+  FSDPRT_BLOCK_TOKENS = 5,     /* total number of tokens of all applied steps */
+  FSDPRT_BLOCK_FINITE = 6,     /* 1 if loss and gradient norm of the step were finite, or 0 */
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
-  FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps, which changed no parameter */
-  /* Number of ranks with a checked lookup out of range. If it is not 0, the run fails and has
-     changed no state. */
+  FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps; they change no parameter */
+  /* Number of ranks on which a checked lookup was out of range. If the number is not 0, the run of
+     the program fails and has changed no state. */
   FSDPRT_BLOCK_LOOKUPS = 10,
-  /* 1 + index of the first lookup out of range on this rank, or 0 */
+  /* 1 + index of the first checked lookup that was out of range on this rank, or 0 */
   FSDPRT_BLOCK_LOOKUP_NUMBER = 11,
-  /* Id that the first lookup out of range read, in three slots: bits 42 to 63, 21 to 41, 0 to 20 */
+  /* Id of this lookup, in three slots: bits 42 to 63, bits 21 to 41, and bits 0 to 20 */
   FSDPRT_BLOCK_LOOKUP_VALUE = 12,
   FSDPRT_BLOCK_SIZE = 16 /* number of slots */
 };
 
-/* Error of a call that failed. `message` is shortened to the size of the caller's struct. */
+/* Error of a failed call. The library shortens `message` to the space that struct_size leaves. */
 typedef struct fsdprt_error {
   size_t struct_size;
   fsdprt_status status;
   char message[2048];
 } fsdprt_error;
 
-/* Returns FSDPRT_ABI_MAJOR << 16 | FSDPRT_ABI_MINOR with which the library was compiled. */
+/* Returns FSDPRT_ABI_MAJOR << 16 | FSDPRT_ABI_MINOR, with the values of the library. */
 FSDPRT_API uint32_t fsdprt_abi_version(void);
-/* Returns the version as text, such as "0.1.0". */
+/* Returns the version of the library as text, such as "0.1.0". */
 FSDPRT_API const char *fsdprt_version(void);
 
 /*===- Artifact: a file that has been checked in full ---------------------===*/
@@ -130,22 +130,23 @@ typedef struct fsdprt_artifact_info {
   const char *compiler, *source, *target, *optimizer;
   uint64_t ranks;                 /* product of the sizes of all mesh axes */
   uint64_t params;                /* number of parameters */
-  uint64_t parameter_elements;    /* number of elements of all parameters */
-  uint64_t tokens_per_rank;       /* number of tokens of one step per rank */
-  uint64_t arena_bytes;           /* bytes per rank of the programs init, step and eval */
-  uint64_t reference_arena_bytes; /* bytes of the programs reference and reference_init, or 0 */
-  uint64_t image_bytes;           /* bytes of the code of kernels */
-  uint32_t threads_per_rank;      /* number of threads for which the artifact was compiled */
+  uint64_t parameter_elements;    /* total number of elements of all parameters */
+  uint64_t tokens_per_rank;       /* number of tokens per step and rank */
+  uint64_t arena_bytes;           /* arena bytes of a rank for init, step and eval */
+  uint64_t reference_arena_bytes; /* arena bytes for reference and reference_init, or 0 */
+  uint64_t image_bytes;           /* size in bytes of the code of kernels */
+  uint32_t threads_per_rank;      /* default number of threads per rank */
   uint32_t workers;               /* largest number of threads per rank */
   double lr;                      /* learning rate of the compiled optimizer */
-  uint8_t sha256[32];             /* hash of the file with this field set to zero */
+  uint8_t sha256[32];             /* hash of the file, with zeros in place of the hash */
   uint64_t seed;                  /* default seed of initial values and samples */
   uint64_t host_bytes;            /* part of arena_bytes that is in the host arena */
   uint64_t file_bytes;            /* bytes of a rank's file of offloaded states, or 0 */
   uint64_t constants;             /* number of float tensors of the model that are not parameters */
-  /* 2: the program 'step' changes the loss scale in the step block; 1: it does not; 0: unknown */
+  /* 2 if the program 'step' changes the loss scale in the step block, 1 if the program does not
+     change the loss scale, or 0 if unknown */
   uint32_t loss_scale;
-  uint64_t snapshot_bytes; /* bytes of host_bytes for the copy of the state; 0: no such copy */
+  uint64_t snapshot_bytes; /* part of host_bytes for copies of states, or 0 */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -156,12 +157,13 @@ typedef struct fsdprt_param_info {
   const uint64_t *shape; /* `rank` sizes */
   uint64_t elements;
   int32_t trainable;
-  int32_t has_values; /* 1 if the artifact has initial values, which 'init' copies */
+  int32_t has_values; /* 1 if the artifact stores initial values */
   uint64_t unit_index;
   uint64_t unit_offset; /* index of the first element in the unit's flat buffer */
 } fsdprt_param_info;
 
-/* An input of a program. If micro_batches > 1, it is the leading dimension of `shape`. */
+/* An input of a program. If micro_batches > 1, micro_batches is the leading dimension of
+ * `shape`. */
 typedef struct fsdprt_input_info {
   size_t struct_size;
   const char *name;
@@ -169,24 +171,25 @@ typedef struct fsdprt_input_info {
   fsdprt_dtype dtype;
   uint32_t rank;         /* number of dimensions */
   const uint64_t *shape; /* `rank` sizes */
-  uint64_t bytes;        /* bytes of all micro-batches */
+  uint64_t bytes;        /* total size in bytes of all micro-batches */
   uint32_t micro_batches;
-  uint64_t limit;           /* ids must lie in [0, limit) unless limit is 0 */
+  uint64_t limit;           /* ids must be in [0, limit), unless limit is 0 */
   const int64_t *extra_ids; /* other valid ids, such as a padding id, or NULL */
   uint64_t num_extra_ids;
 } fsdprt_input_info;
 
 /* fsdprt_artifact_open reads an artifact from the file `path`. fsdprt_artifact_open_memory copies
- * `size` bytes, and uses `name` as file name in messages. Both check the whole artifact. On
- * success, *out is a new handle, which the caller must close. */
+ * an artifact of `size` bytes from `bytes`, and uses `name` as file name in messages. Both
+ * functions check the whole artifact. On success, *out is a new handle, which the caller must
+ * close. */
 FSDPRT_API fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact **out,
                                               fsdprt_error *error);
 FSDPRT_API fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size,
                                                      const char *name, fsdprt_artifact **out,
                                                      fsdprt_error *error);
-/* Opens the artifact `path` if the file PATH.sig has a signature of the artifact by the Ed25519 key
- * in the PEM file `public_key`. The signature is verified before the content of the artifact is
- * used. */
+/* Opens the artifact `path` if the file PATH.sig contains a signature of the artifact. The Ed25519
+ * key of the signature is in the PEM file `public_key`. The signature is verified before the
+ * content of the artifact is used. */
 FSDPRT_API fsdprt_status fsdprt_artifact_open_signed(const char *path, const char *public_key,
                                                      fsdprt_artifact **out, fsdprt_error *error);
 /* Frees the handle. */
@@ -197,18 +200,18 @@ FSDPRT_API void fsdprt_artifact_get_info(const fsdprt_artifact *artifact,
                                          fsdprt_artifact_info *info);
 /* Returns 1 if the artifact has a program `name`, and otherwise 0. */
 FSDPRT_API int32_t fsdprt_artifact_has_program(const fsdprt_artifact *artifact, const char *name);
-/* Returns compiler option `index` as text such as "mesh=shard=2", or NULL if there is none. Options
- * with default values are not listed, and an artifact of an older compiler lists none. */
+/* Returns compiler option `index` as text such as "mesh=shard=2", or NULL if `index` is too large.
+ * Options with default values are not listed. An artifact of an older compiler lists no options. */
 FSDPRT_API const char *fsdprt_artifact_get_option(const fsdprt_artifact *artifact, uint64_t index);
 /* fsdprt_artifact_get_param describes parameter `index`, and fsdprt_artifact_get_input describes
- * input `index` of `program`. Both return FSDPRT_BAD_INPUT if `index` is out of range. */
+ * input `index` of `program`. Both functions return FSDPRT_BAD_INPUT if `index` is out of range. */
 FSDPRT_API fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *artifact, uint64_t index,
                                                    fsdprt_param_info *info);
 FSDPRT_API fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *artifact,
                                                    const char *program, uint64_t index,
                                                    fsdprt_input_info *info);
-/* Writes programs, layouts and kernels as text. Calls `write` with consecutive parts of the text,
- * which are not zero-terminated. Fails if `write` returns a value other than 0. */
+/* Writes programs, layouts and kernels of an artifact as text. Calls `write` with consecutive parts
+ * of the text, which are not zero-terminated. Fails if `write` returns a value other than 0. */
 FSDPRT_API fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *artifact,
                                               int32_t (*write)(void *user, const char *text,
                                                                size_t size),
@@ -222,7 +225,7 @@ typedef struct fsdprt_axis_info {
   uint64_t size;
 } fsdprt_axis_info;
 
-/* A flat buffer of parameters with `shards` times `shard_size` elements. */
+/* A unit: a group of parameters in one flat buffer of `shards` times `shard_size` elements. */
 typedef struct fsdprt_unit_info {
   size_t struct_size;
   const char *name;
@@ -230,9 +233,9 @@ typedef struct fsdprt_unit_info {
   uint64_t shards, shard_size;
 } fsdprt_unit_info;
 
-/* One state of a unit: its parameters, a moment, the momentum or the master. A state is a flat
- * buffer, which is divided into `pieces` pieces of `elements` elements each. Each rank holds one
- * piece; several ranks may hold the same piece. */
+/* One state of a unit: the parameters, a moment, the momentum or the master. A state is a flat
+ * buffer that is divided into `pieces` pieces of `elements` elements each. Each rank has one piece.
+ * Several ranks may have the same piece. */
 typedef struct fsdprt_state_info {
   size_t struct_size;
   uint64_t unit; /* index of the unit */
@@ -249,7 +252,7 @@ FSDPRT_API fsdprt_status fsdprt_artifact_get_unit(const fsdprt_artifact *artifac
                                                   fsdprt_unit_info *info);
 FSDPRT_API fsdprt_status fsdprt_artifact_get_state(const fsdprt_artifact *artifact, uint64_t index,
                                                    fsdprt_state_info *info);
-/* Writes to *piece the index of the piece of `state` that `rank` holds. Returns FSDPRT_BAD_INPUT if
+/* Writes to *piece the index of the piece of `state` that `rank` has. Returns FSDPRT_BAD_INPUT if
  * `state` or `rank` is out of range. */
 FSDPRT_API fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *artifact, uint64_t state,
                                                    uint64_t rank, uint64_t *piece);
@@ -263,45 +266,44 @@ typedef struct fsdprt_session fsdprt_session;
 
 typedef struct fsdprt_session_options {
   size_t struct_size;
-  uint64_t ranks;            /* size of the artifact's mesh, or 0 for that size */
-  uint32_t threads_per_rank; /* 0 for the number for which the artifact was compiled */
-  uint32_t with_reference;   /* 1 to create the unsharded reference, too */
-  /* NULL or "cpu"; for an artifact compiled for a GPU, "cuda" or "emulate". The program must have
-     registered the emulator for "emulate" (fsdprt/emulator.h). */
+  uint64_t ranks;            /* number of ranks of the artifact's mesh, or 0 */
+  uint32_t threads_per_rank; /* threads per rank; 0 for the artifact's default */
+  uint32_t with_reference;   /* 1 to also create the unsharded reference */
+  /* NULL or "cpu" for an artifact for a CPU, "cuda" or "emulate" for an artifact for a GPU. For
+     "emulate", the program must have registered the emulator (fsdprt/emulator.h). */
   const char *device;
   /* NULL or "local": all ranks are threads of this process. "shm" or "mpi": this process has only
-     the rank `rank`. "nccl": collectives use NCCL, and `control` is the backend that connects
-     ranks. */
+     the rank `rank`. "nccl": collectives use NCCL, and the backend `control` connects the ranks. */
   const char *backend;
   double timeout_seconds;       /* time limit of a wait for a rank without progress; 0 for 60 */
   uint64_t seed;                /* seed of initial values */
-  uint32_t profile;             /* 1 to measure the time of every command of `step` on rank 0 */
-  uint32_t trace_runs;          /* number of last runs of `step` whose commands are traced, or 0 */
-  double link_bytes_per_second; /* simulated bandwidth of the links of a ring; 0 for no limit */
+  uint32_t profile;             /* 1 to measure the time of each command of `step` */
+  uint32_t trace_runs;          /* number of last runs of `step` that a trace keeps, or 0 */
+  double link_bytes_per_second; /* simulated bandwidth of links; 0 for no limit */
   uint32_t rank;                /* rank of this process, if it has one rank */
   int32_t channel;        /* shm: descriptor of the rank's channel, which the session closes */
   uint64_t steps_before;  /* number of steps before this session, for messages */
-  double meeting_seconds; /* mpi: time limit for the processes to connect; 0 for 60 */
-  /* mpi, shm: lines of "name=value" that must be equal in all processes, or NULL */
+  double meeting_seconds; /* mpi: time limit until processes have connected; 0 for 60 */
+  /* mpi, shm: NULL, or lines "name=value" that must be equal in all processes */
   const char *agreement;
-  uint32_t own_sums;         /* mpi: 1 to let MPI compute sums, in its own order of summation */
+  uint32_t own_sums;         /* mpi: 1 if MPI computes sums, in an order that MPI selects */
   uint32_t ranks_on_machine; /* mpi: number of ranks on this machine; 0 if unknown */
   const char *control;       /* nccl: NULL, "local", "shm" or "mpi" */
-  /* nccl with one rank per process: 1 + index of the rank on its machine, which selects the GPU. If
-     it is 0, `rank` selects the GPU. */
+  /* nccl with one rank per process: 1 + index of the rank on its machine. This index selects the
+     GPU. If local_rank is 0, `rank` selects the GPU. */
   uint32_t local_rank;
-  /* Folder of the unnamed files with offloaded states; NULL for $TMPDIR or /tmp */
+  /* Folder for the unnamed files of offloaded states; NULL for $TMPDIR or /tmp */
   const char *offload_directory;
-  /* cuda: 1 to record `step` of all ranks of this process as one CUDA graph in its first run, and
-     to launch this graph in later runs */
+  /* cuda: 1 to record the commands of `step` on all ranks of this process as one CUDA graph in the
+     first run, and to launch the graph in all runs */
   uint32_t cuda_graph;
   /* cuda, emulate: GEMM backend that the artifact must use: "nvptx" (only generated kernels),
      "cublaslt", or NULL or "auto" (any) */
   const char *gemm;
-  /* cpu with "local" or "shm": 1 to forbid all system calls that threads which run kernels do not
-     need; such a call ends the process with exit code 1 and a message on stderr */
+  /* cpu with "local" or "shm": 1 to forbid system calls that threads do not need to run kernels. A
+     forbidden call ends the process with exit code 1 and a message on stderr. */
   uint32_t restrict_calls;
-  /* mpi: time without a message from a process after which it is lost, in seconds; 0: 3 */
+  /* mpi: time in seconds after which a process without messages is lost; 0 for 3 */
   double heartbeat_seconds;
 } fsdprt_session_options;
 
@@ -311,14 +313,15 @@ typedef struct fsdprt_session_info {
   uint32_t threads_per_rank;
   uint64_t arena_bytes;           /* mapped bytes per rank, rounded up to pages */
   uint64_t reference_arena_bytes; /* mapped bytes of the reference, or 0 */
-  uint64_t peak_bytes; /* highest end offset used so far, rounded up to a multiple of 64 */
-  /* Bytes that the first rank of this process has exchanged by all-gathers, reduce-scatters,
-     all-reduces and broadcasts. Each collective counts the larger of its source and target. */
+  uint64_t peak_bytes;            /* highest end offset used so far, in multiples of 64 */
+  /* Numbers of bytes that the first rank of this process has exchanged by all-gathers, by
+     reduce-scatters, by all-reduces and by broadcasts. A collective counts as many bytes as the
+     larger of its source and its target has. */
   uint64_t collective_bytes[4];
   uint32_t first_rank, local_ranks; /* ranks of this process */
   uint32_t processes;
-  /* How ranks communicate: "local", "shm", or a library with its version. The text lives as long as
-     the session. */
+  /* Backend through which ranks communicate: "local", "shm", or a library with its version. The
+     text is valid as long as the session exists. */
   const char *meeting;
   uint64_t file_bytes;     /* bytes of a rank's file of offloaded states, or 0 */
   uint32_t file_is_direct; /* 1 if I/O on the file of offloaded states bypasses the page cache */
@@ -329,33 +332,33 @@ typedef struct fsdprt_session_info {
 FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact,
                                                const fsdprt_session_options *options,
                                                fsdprt_session **out, fsdprt_error *error);
-/* Stops the threads and frees the session. If a rank hangs, the memory stays allocated, because the
- * thread of the rank may still use it. */
+/* Stops the threads and frees the session. If a rank hangs, the memory of the session remains
+ * allocated, because the thread of this rank may still use the memory. */
 FSDPRT_API void fsdprt_session_destroy(fsdprt_session *session);
 /* Writes the sizes and counters of a session to `info`. */
 FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_session_info *info);
-/* Writes to *beside how many bytes are in use on the GPUs of the ranks of this process apart from
- * the arenas of the session. They belong to contexts, code, libraries and other processes. Writes 0
- * if the device is no GPU. */
+/* Writes to *beside the number of bytes that are in use on the GPUs of this process's ranks,
+ * without the arenas of the session. These bytes belong to contexts, code, libraries and other
+ * processes. Writes 0 if the device is no GPU. */
 FSDPRT_API fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *session,
                                                        uint64_t *beside, fsdprt_error *error);
 
-/* If a run has several processes, a process can access only the inputs, blocks and memory of its
+/* In a run with several processes, a process can access only the inputs, blocks and memory of its
  * own ranks. All processes must call fsdprt_session_run, _find_nonfinite, _read_param, _compare,
  * _visit_trace, _exchange, _collect and _leave in the same order. Only the process of rank 0 gets
- * results of _read_param, _compare, _visit_trace and _collect, and only it may have the reference.
- * */
+ * results of _read_param, _compare, _visit_trace and _collect. Only this process may have the
+ * reference. */
 
-/* Runs a program, and returns when all ranks of this process have ended it. The programs init, step
- * and eval run on every rank, and reference_init and reference run on the reference. After a
- * failure, the session can only be destroyed. */
+/* Runs a program, and returns when all ranks of this process have executed the program. The
+ * programs init, step and eval run on every rank, and reference_init and reference run on the
+ * reference. After a failure, the session can only be destroyed. */
 FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char *program,
                                             fsdprt_error *error);
 
-/* Finds the first reduction to which ranks pass a non-finite number, by running `program` once
- * more. The last run must have been a run of `program` whose step block reports a non-finite
- * number, and the caller must have restored the step blocks from before that run. Writes the
- * reduction and the ranks to `text`, which has `size` bytes, or "" if there is none. */
+/* Runs `program` once more to find the first reduction to which ranks pass a non-finite number. The
+ * last run must have been a run of `program` whose step block reports a non-finite number. The
+ * caller must have restored the values of the step blocks from before that run. Writes a text with
+ * the reduction and the ranks to `text`, which has `size` bytes, or "" if no reduction is found. */
 FSDPRT_API fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *session, const char *program,
                                                        char *text, size_t size,
                                                        fsdprt_error *error);
@@ -368,17 +371,17 @@ FSDPRT_API fsdprt_status fsdprt_session_exchange(fsdprt_session *session, const 
 FSDPRT_API fsdprt_status fsdprt_session_collect(fsdprt_session *session, uint32_t rank,
                                                 const void *data, size_t size, void *into,
                                                 fsdprt_error *error);
-/* Ends the run: waits until all processes have called this function. After that, the end of a
- * process is not a failure. */
+/* Waits until all processes have called this function. Afterwards, the end of a process is no
+ * failure. */
 FSDPRT_API fsdprt_status fsdprt_session_leave(fsdprt_session *session, fsdprt_error *error);
-/* Tells the other processes that this process has failed with `status`, so that they do not wait
- * for it. Over MPI, all processes then end with this status, because an MPI launcher returns the
- * status of the process that ends first. */
+/* Reports to the other processes that this process has failed with `status`, so that they do not
+ * wait for this process. Over MPI, all processes then end with this status, because an MPI launcher
+ * returns the status of the process that ends first. */
 FSDPRT_API fsdprt_status fsdprt_session_fail(fsdprt_session *session, fsdprt_status status,
                                              fsdprt_error *error);
 
-/* Writes the flight record to the file `path`. It is JSON with `reason` and the last collectives of
- * all ranks whose progress this process knows. */
+/* Writes the flight record to the file `path`. The record is JSON with `reason` and the last
+ * collectives of all ranks that this process monitors. */
 FSDPRT_API fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *session,
                                                             const char *path, const char *reason,
                                                             fsdprt_error *error);
@@ -403,22 +406,21 @@ FSDPRT_API fsdprt_status fsdprt_session_write_block(fsdprt_session *session, uin
 FSDPRT_API fsdprt_status fsdprt_session_get_state(const fsdprt_session *session, uint64_t param,
                                                   fsdprt_state_role role, fsdprt_dtype *dtype);
 /* Reads elements [first, first + count) of the state with role `role` of a parameter, in the dtype
- * of the state. Reads from the shards if `rank` is 0, and from the reference if it is
+ * of the state. Reads from the shards if `rank` is 0, and from the reference if `rank` is
  * FSDPRT_REFERENCE. `size` must be the number of bytes of `count` elements. */
 FSDPRT_API fsdprt_status fsdprt_session_read_param(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t param, fsdprt_state_role role,
                                                    uint64_t first, uint64_t count, void *data,
                                                    size_t size, fsdprt_error *error);
 /* Writes elements [first, first + count) of a parameter to the shards of the ranks of this process
- * and to the reference. With the role FSDPRT_PARAMETER, also writes the master copy; with another
- * role, writes only that state. `data` has elements of `dtype`, which are rounded to the dtype of
- * the state. */
+ * and to the reference. If `role` is FSDPRT_PARAMETER, also writes the master. `data` has elements
+ * of type `dtype`, which are rounded to the dtype of the written state. */
 FSDPRT_API fsdprt_status fsdprt_session_write_param(fsdprt_session *session, uint64_t param,
                                                     fsdprt_state_role role, uint64_t first,
                                                     uint64_t count, const void *data,
                                                     fsdprt_dtype dtype, fsdprt_error *error);
-/* Calls `change` on one element of the shard of a parameter on `rank`. For tests, which plant
- * faults. */
+/* Calls `change` with the address of one element of the shard of a parameter on `rank`. Tests use
+ * this function to plant faults. */
 FSDPRT_API fsdprt_status fsdprt_session_poke_shard(
     fsdprt_session *session, uint32_t rank, uint64_t param,
     void (*change)(void *user, void *element, size_t size), void *user, fsdprt_error *error);
@@ -431,22 +433,24 @@ typedef struct fsdprt_state_memory {
   uint64_t first, elements;
 } fsdprt_state_memory;
 
-/* Sets `memory` to the piece of `state` of a rank, or to the whole state of the reference. `data`
- * is NULL if the state is in a file or in GPU memory. The caller may use the memory only while no
- * program runs. Nothing but the states and the step blocks passes from one step to the next. */
+/* Sets `memory` to a rank's piece of `state`, or to the whole state of the reference. `data` is
+ * NULL if the state is in a file or in GPU memory. The caller may use the memory only while no
+ * program runs. The only data that a step passes to the next step are the states and the step
+ * blocks. */
 FSDPRT_API fsdprt_status fsdprt_session_get_memory(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t state, fsdprt_state_memory *memory,
                                                    fsdprt_error *error);
 
-/* Fills `memory` with the address of the copy of a rank's piece of `state` that the last run of the
- * program 'snapshot' made. The copy is in host memory and keeps its values while other programs
- * run. Fails if the artifact was compiled without --async-save. */
+/* Sets `memory` to the copy of a rank's piece of `state` that the last run of the program
+ * 'snapshot' made. The copy is in host memory, and other programs do not change it. Fails if the
+ * artifact was compiled without --async-save. */
 FSDPRT_API fsdprt_status fsdprt_session_get_snapshot(const fsdprt_session *session, uint32_t rank,
                                                      uint64_t state, fsdprt_state_memory *memory,
                                                      fsdprt_error *error);
 
-/* Copy elements [first, first + count) of a rank's piece of `state`, in the state's dtype. The
- * state may be in any memory or file. Call them only while no program runs. */
+/* These functions copy elements [first, first + count) of a rank's piece of `state`, in the state's
+ * dtype. The state may be in host memory, in GPU memory or in a file. No program may run at the
+ * same time. */
 FSDPRT_API fsdprt_status fsdprt_session_read_state(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t state, uint64_t first, uint64_t count,
                                                    void *data, fsdprt_error *error);
@@ -459,7 +463,7 @@ typedef struct fsdprt_comparison {
   int32_t equal;
   uint64_t parameter_elements; /* number of compared elements of parameters, over all ranks */
   uint64_t optimizer_elements; /* number of compared elements of optimizer states, over all ranks */
-  /* The next members describe the first difference, if equal is 0. */
+  /* If `equal` is 0, the next members describe the first difference. */
   uint32_t rank;
   uint64_t param, element;
   fsdprt_state_role role;
@@ -472,24 +476,25 @@ FSDPRT_API fsdprt_status fsdprt_session_compare(const fsdprt_session *session,
 
 /*===- Profile: where the time of `step` goes -----------------------------===*/
 
-/* Sum over all launches of one kernel, over all collectives of one type and their waits, over all
+/* Sums over all launches of one kernel, over all collectives of one type and their waits, over all
  * copies, or over all fills. */
 typedef struct fsdprt_profile_entry {
   size_t struct_size;
   const char *name;     /* name of the kernel, or "all_gather", ..., "copy", "fill" */
   const char *kind;     /* kind of the kernel ("map", "row", ...), or "collective", "memory" */
   const char *label;    /* label of the first command */
-  uint64_t runs;        /* number of runs since the profile was last cleared */
-  uint64_t nanoseconds; /* time of all runs */
-  uint64_t bytes;       /* bytes of bindings, or of source and target, over all runs */
-  /* Numbers of multiply-adds of contractions over all runs; an f64 multiply-add counts twice */
+  uint64_t runs;        /* number of executions since the profile was last cleared */
+  uint64_t nanoseconds; /* time of all these executions */
+  uint64_t bytes;       /* bytes of bindings, or of source and target, over all executions */
+  /* Numbers of multiply-adds of contractions over all executions. A multiply-add of f64 counts
+     twice. */
   uint64_t multiply_adds, bf16_multiply_adds;
 } fsdprt_profile_entry;
 
 /* Sets all times to zero. Fails unless the session was created with `profile`. */
 FSDPRT_API fsdprt_status fsdprt_session_clear_profile(fsdprt_session *session, fsdprt_error *error);
 /* Calls `visit` for each entry, by descending time, until `visit` returns a value other than 0. If
- * `total_nanoseconds` is not NULL, writes the time of all runs of the program to it. Fails unless
+ * `total_nanoseconds` is not NULL, sets it to the total time of all runs of `step`. Fails unless
  * the session was created with `profile`. */
 FSDPRT_API fsdprt_status fsdprt_session_visit_profile(
     const fsdprt_session *session, int32_t (*visit)(void *user, const fsdprt_profile_entry *entry),
@@ -513,7 +518,7 @@ typedef struct fsdprt_trace_event {
   uint32_t rank;
   fsdprt_lane lane;
   uint64_t run;                    /* number of the run of `step`, counted from 1 */
-  const char *name, *kind, *label; /* as in a profile */
+  const char *name, *kind, *label; /* as in fsdprt_profile_entry */
   const char *unit;                /* unit of a collective, or "" */
   uint64_t begin, end;             /* times of CLOCK_MONOTONIC in nanoseconds */
   uint64_t waited;                 /* collective: time in ns for which the rank was idle */
@@ -522,7 +527,8 @@ typedef struct fsdprt_trace_event {
 } fsdprt_trace_event;
 
 /* Calls `visit` for each event until `visit` returns a value other than 0. Events are sorted by
- * rank, then by run, then by execution. Fails unless the session was created with `trace_runs`. */
+ * rank, then by run, then by execution order. Fails unless the session was created with
+ * `trace_runs`. */
 FSDPRT_API fsdprt_status fsdprt_session_visit_trace(
     const fsdprt_session *session, int32_t (*visit)(void *user, const fsdprt_trace_event *event),
     void *user, fsdprt_error *error);
@@ -534,25 +540,25 @@ typedef struct fsdprt_simulation {
   size_t struct_size;
   double step_seconds, compute_seconds;
   double exposed_seconds; /* time in which a rank waits for collectives */
-  uint64_t ranks, tokens; /* numbers of ranks, and of tokens of all ranks per step */
+  uint64_t ranks, tokens; /* number of ranks; number of tokens per step, over all ranks */
   uint64_t arena_bytes;   /* bytes per rank */
   uint64_t chunks;        /* number of chunks sent over links */
   /* Clocks per second by which kernels were timed; 0: they were timed by rates. */
   double clocks_per_second;
 } fsdprt_simulation;
 
-/* Sum over the collectives of one type and one unit. Strings live until the callback returns. */
+/* Sums over the collectives of one type and one unit. The strings are valid during the callback. */
 typedef struct fsdprt_simulated_collective {
   size_t struct_size;
   const char *kind, *unit;
   const char *protocol; /* protocol of the cluster, "switch", or "" for a ring without protocols */
   uint64_t runs, bytes; /* `bytes` counts the larger of source and target */
   double in_flight_seconds; /* time from begin to end */
-  double alone_seconds;     /* in_flight_seconds if no other traffic used the links */
-  double exposed_seconds;   /* time in which the rank waits */
+  double alone_seconds;     /* in_flight_seconds on otherwise idle links */
+  double exposed_seconds;   /* time for which the rank waits for them */
 } fsdprt_simulated_collective;
 
-/* Use of one level of the links of a cluster. */
+/* Use of the links of one level of a cluster. */
 typedef struct fsdprt_simulated_link {
   size_t struct_size;
   const char *name;
@@ -577,8 +583,8 @@ typedef struct fsdprt_simulation_visitor {
   void (*collective)(void *user, const fsdprt_simulated_collective *collective);
   /* Called for each level of links, innermost first. */
   void (*link)(void *user, const fsdprt_simulated_link *link);
-  /* Called for each event of rank 0. Times are in nanoseconds from the beginning of the step.
-     Strings live as long as the artifact. */
+  /* Called for each event of rank 0. Times are in nanoseconds from the beginning of the step. The
+     strings in the event are valid as long as the artifact is open. */
   void (*event)(void *user, const fsdprt_trace_event *event);
   void *user;
   /* Called for each kernel, longest first. */
@@ -601,27 +607,27 @@ typedef struct fsdprt_walk_options {
   size_t struct_size;
   uint64_t steps;                /* number of steps to walk; 0 for 3 */
   uint64_t peers;                /* number of ranks that run another artifact */
-  const uint64_t *peer_ranks;    /* `peers` ranks */
-  const char *const *peer_files; /* `peers` paths of artifacts */
+  const uint64_t *peer_ranks;    /* array of `peers` ranks */
+  const char *const *peer_files; /* array of `peers` paths of artifacts */
 } fsdprt_walk_options;
 
 typedef struct fsdprt_walk {
   size_t struct_size;
-  /* Numbers of ranks, of kinds of ranks, and of walked kinds. Ranks of one kind use equal ranges.
-   */
+  /* Numbers of ranks, of kinds of ranks, and of walked kinds. Ranks are of the same kind if their
+     commands use equal ranges of memory. */
   uint64_t ranks, kinds, walked_kinds;
   uint64_t commands;      /* number of walked commands */
   uint64_t events;        /* number of starts and waits */
   uint64_t bytes;         /* bytes of all accesses */
-  uint64_t collectives;   /* number of completed collectives; each program counts once */
+  uint64_t collectives;   /* completed collectives; a program walked twice counts once */
   uint64_t communicators; /* number of pairs of a mesh group and a channel */
   uint64_t findings;      /* number of faults */
 } fsdprt_walk;
 
 /* Walks all commands of the programs of an artifact without running kernels, and looks for races,
- * uninitialised reads and other faults. Before, only the format of the file is checked. Calls
- * `finding`, which may be NULL, for each fault with the number of its occurrences. Fails if the
- * file cannot be read, but not because of faults. */
+ * uninitialised reads and other faults. Before the walk, only the format of the file is checked.
+ * Calls `finding`, which may be NULL, with the text and the number of occurrences of each fault.
+ * Fails if the file cannot be read. Faults in programs are no failure. */
 FSDPRT_API fsdprt_status fsdprt_artifact_walk(
     const char *path, const fsdprt_walk_options *options, fsdprt_walk *result,
     void (*finding)(void *user, const char *text, uint64_t times), void *user, fsdprt_error *error);

@@ -27,34 +27,34 @@ extern "C" {
 
 /*===- Ranks that a launcher starts, one in each process ------------------===*/
 
-/* The rank of this process among the processes that torchrun, mpirun, srun or a script has started.
- * */
+/* Rank of this process among the processes that torchrun, mpirun, srun or a script started. */
 typedef struct fsdprt_launch fsdprt_launch;
 
 typedef struct fsdprt_launch_options {
   size_t struct_size;
   const char *program;       /* name of the program in messages; NULL for "fsdprt" */
   const char *path;          /* path of the artifact in messages */
-  const char *device;        /* NULL for "cpu" */
-  const char *backend;       /* NULL to let the type of launcher decide */
-  double rendezvous_seconds; /* time limit for all ranks to connect; 0 for 60 */
-  double heartbeat_seconds;  /* time without heartbeat after which a rank is lost; 0 for 2 */
+  const char *device;        /* name of the device; NULL for "cpu" */
+  const char *backend;       /* name of the backend; NULL to choose it by the type of launcher */
+  double rendezvous_seconds; /* time limit until all ranks have connected; 0 for 60 */
+  double heartbeat_seconds;  /* time after which a rank without heartbeat is lost; 0 for 2 */
   double timeout_seconds;    /* time limit of a wait for a rank without progress; 0 for 60 */
 } fsdprt_launch_options;
 
 /* Reads the rank of this process from the environment (RANK and WORLD_SIZE, or variables of MPI or
- * Slurm), and checks that there are as many processes as `artifact` has ranks. Without MPI, also
- * connects the ranks of one machine; rank 0 then forks a process that supervises the ranks. Sets
- * *out to NULL if no launcher has started this process, or if it is the only process. */
+ * Slurm), and checks that the launcher has started as many processes as `artifact` has ranks.
+ * Without MPI, also connects the ranks, which must be on one machine. Rank 0 then forks a process
+ * that supervises the ranks. Sets *out to NULL if no launcher has started this process, or if this
+ * process is the only one. */
 FSDPRT_API fsdprt_status fsdprt_launch_join(const fsdprt_artifact *artifact,
                                             const fsdprt_launch_options *options,
                                             fsdprt_launch **out, fsdprt_error *error);
-/* Sets backend, control, rank, local_rank, ranks_on_machine and channel in the options of a
- * session. Strings live as long as `launch`. */
+/* Sets the members backend, control, rank, local_rank, ranks_on_machine and channel of `options`.
+ * The strings are valid as long as `launch`. */
 FSDPRT_API void fsdprt_launch_place(const fsdprt_launch *launch, fsdprt_session_options *options);
-/* Ends the run of this rank and frees `launch`. If `status` is not FSDPRT_OK, tells the other ranks
- * that this rank has failed with `message`, and writes the first failure of all ranks to `error`,
- * which may be NULL. */
+/* Ends the run of this rank and frees `launch`. If `status` is not FSDPRT_OK, reports to the other
+ * ranks that this rank has failed with `message`, and writes the first failure of all ranks to
+ * `error`, which may be NULL. */
 FSDPRT_API void fsdprt_launch_leave(fsdprt_launch *launch, fsdprt_status status,
                                     const char *message, fsdprt_error *error);
 
@@ -64,50 +64,52 @@ typedef struct fsdprt_resumed {
   size_t struct_size;
   uint64_t step, seed; /* step and seed of the save; the next step is step + 1 */
   char folder[4096];   /* folder of the save */
-  char fallback[1024]; /* why the newest save is not used, or "" if it is */
-  char remark[1024];   /* how this run differs from the saved run; "" if the artifact is the same */
+  char fallback[1024]; /* reason why the newest save is not used, or "" */
+  char remark[1024];   /* differences from the saved run; "" if its artifact is the same */
 } fsdprt_resumed;
 
 /* Loads the save `path`, or the newest undamaged save in the folder `path`, into the ranks of this
  * process and, if `reference` is not 0, into the reference. The program 'init' must have run. The
  * save may be of another mesh, strategy or dtype of states, but must be of the same model and
- * optimizer. `artifact_path` is used in messages only. All processes of a run must call this
+ * optimizer. `artifact_path` is only used in messages. All processes of a run must call this
  * function. */
 FSDPRT_API fsdprt_status fsdprt_saves_resume(const fsdprt_artifact *artifact,
                                              fsdprt_session *session, const char *path,
                                              const char *artifact_path, int32_t reference,
                                              fsdprt_resumed *resumed, fsdprt_error *error);
 
-/* Writes saves of one run into one folder. */
+/* Object that writes the saves of one run to one folder. */
 typedef struct fsdprt_saver fsdprt_saver;
 
-/* Creates the folder if needed, and locks it against other processes. `resumed` is the save from
- * which this run resumes, or NULL. All saves in the folder must be of this run. The saver keeps the
- * newest `keep` saves, or all if `keep` is 0. All processes of a run must call this function. */
+/* Creates the folder of saves if it does not exist, and locks the folder against other processes.
+ * `resumed` is the save from which this run resumes, or NULL. All saves in the folder must be of
+ * this run. The saver keeps the newest `keep` saves, or all saves if `keep` is 0. All processes of
+ * a run must call this function. */
 FSDPRT_API fsdprt_status fsdprt_saver_open(const fsdprt_artifact *artifact,
                                            const fsdprt_session *session, const char *folder,
                                            const fsdprt_resumed *resumed, uint64_t keep,
                                            fsdprt_saver **out, fsdprt_error *error);
-/* Ends a save in flight early, which then does not exist. The session must still exist. */
+/* If a save is in flight, cancels it and removes its files. The session must still exist. */
 FSDPRT_API void fsdprt_saver_close(fsdprt_saver *saver);
 /* Writes the save DIR/step-NNNNNNNN: the state of the ranks after step `step` of the run with seed
- * `seed`. The save is complete or does not exist. First waits for a save in flight. All processes
- * of a run must call it. */
+ * `seed`. First waits for a save in flight. If the function fails, no incomplete save exists. All
+ * processes of a run must call this function. */
 FSDPRT_API fsdprt_status fsdprt_saver_save(fsdprt_saver *saver, fsdprt_session *session,
                                            uint64_t step, uint64_t seed, fsdprt_error *error);
 
-/* Starts the same save and returns when the states are copied; a thread writes the copy while
- * programs run. Fails if the artifact was compiled without --async-save. Only one saver of a
- * session may have a save in flight, because there is one copy. Call fsdprt_saver_poll between
- * later steps, and fsdprt_saver_wait after the last one. All processes of a run must call these
- * functions at the same points. */
+/* Starts a save as fsdprt_saver_save does, but returns when the states have been copied. A thread
+ * writes the copy while programs run. Fails if the artifact was compiled without --async-save. Only
+ * one saver of a session may have a save in flight, because the session has space for only one copy
+ * of the states. Call fsdprt_saver_poll between later steps, and fsdprt_saver_wait after the last
+ * step. All processes of a run must call these functions at the same points. */
 FSDPRT_API fsdprt_status fsdprt_saver_start(fsdprt_saver *saver, fsdprt_session *session,
                                             uint64_t step, uint64_t seed, fsdprt_error *error);
-/* Continues a save in flight, without waiting. Reports its failure, in all processes. Sets *busy to
- * 1 if it is not complete yet, else to 0. */
+/* Continues a save in flight, without waiting. If the save has failed, fails in all processes. Sets
+ * *busy to 1 if a save is still in flight, and otherwise to 0. */
 FSDPRT_API fsdprt_status fsdprt_saver_poll(fsdprt_saver *saver, fsdprt_session *session,
                                            int32_t *busy, fsdprt_error *error);
-/* Waits for the save in flight, if there is one, and reports its failure, in all processes. */
+/* If a save is in flight, waits until it is complete. If the save has failed, fails in all
+ * processes. */
 FSDPRT_API fsdprt_status fsdprt_saver_wait(fsdprt_saver *saver, fsdprt_session *session,
                                            fsdprt_error *error);
 

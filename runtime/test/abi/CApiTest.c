@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// This file is compiled as C, to check that the headers are valid C. Its argument is a toy artifact
-// for 2 ranks.
+// This file is compiled as C, to check that the headers are valid C. The argument of the test
+// program is a toy artifact for 2 ranks.
 //
 //===----------------------------------------------------------------------===*/
 

@@ -28,7 +28,7 @@ static std::vector<std::byte> packWhole() {
   ToyOptions options;
   options.values = true;
   auto manifest = toyManifest(options);
-  // The first gather runs among neighbours. One group of neighbours has all ranks of the axis.
+  // The first gather runs among neighbours, here a single group with all ranks of the axis.
   manifest.neighbours.push_back(std::make_unique<fb::NeighboursT>());
   manifest.neighbours[0]->axis = 1;
   manifest.neighbours[0]->size = options.shards;
@@ -38,7 +38,7 @@ static std::vector<std::byte> packWhole() {
   return pack(manifest);
 }
 
-/// Returns the distance between tested offsets. It is larger under sanitizers, which are slow.
+/// Returns the distance in bytes between tested offsets, which is larger in slow, sanitized builds.
 static size_t strideOf() {
   if (std::getenv("FSDP_TEST_ALL"))
     return 1;
@@ -65,7 +65,7 @@ TEST(Sha256, KnownAnswers) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// The functions with this prefix are compiled from the same source, but use no SHA-256
+// These functions are compiled from the source of fsdprt_sha256_*(), but without SHA-256
 // instructions.
 extern "C" void portable_sha256_begin(fsdprt_sha256 *hash);
 extern "C" void portable_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size);
@@ -139,7 +139,7 @@ TEST(Artifact, EveryByteChangedUnderANewHash) {
     seal(file);
     refused += !refusal(file).empty();
   }
-  // If the fields are checked, at least one change in 20 is refused.
+  // A loader that checks the fields refuses at least one change in 20.
   EXPECT_GT(refused, whole.size() / strideOf() / 20);
 }
 

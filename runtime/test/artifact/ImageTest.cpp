@@ -29,11 +29,11 @@ TEST(Image, RefusesWhatKernelsDoNotNeed) {
 }
 
 namespace {
-/// An image without code. Its dynamic section, symbols and names are in one read-only segment.
+/// An image without code, whose dynamic section, symbols and names are in one read-only segment.
 struct BareImage {
   std::vector<Elf64_Sym> symbols = {{}};
   std::string names = std::string(1, '\0');
-  std::vector<uint32_t> hash; // if empty, build() makes a table with one bucket
+  std::vector<uint32_t> hash; // hash table; if empty, build() makes one with one bucket
   std::vector<Elf64_Phdr> segments;
 
   void addFunction(size_t name) {
@@ -94,7 +94,7 @@ TEST(Image, WorkIsLinear) {
   EXPECT_NE(refusalOf(image.build()).find("expected function 'toy_gradient' in the image"),
             std::string::npos);
 
-  // There are 1,000 names of almost 1 MB each, all of which end at the same byte.
+  // The 1,000 names of the image have almost 1 MB each, and all end at the same byte.
   image.names += std::string(1'000'000, 'a') + '\0';
   for (size_t i = 0; i < 1000; ++i)
     image.addFunction(1 + i);
@@ -114,8 +114,8 @@ TEST(Image, WorkIsLinear) {
   }
   EXPECT_NE(refusalOf(repeated.build()).find("bytes together, found"), std::string::npos);
 
-  // The hash table is longer than the file, and lies in memory that is zero instead of filled from
-  // the file.
+  // The hash table is longer than the file, and lies in memory that is filled with zeros and not
+  // from the file.
   BareImage counted;
   Elf64_Phdr zeros = {};
   zeros.p_type = PT_LOAD;
@@ -128,12 +128,12 @@ TEST(Image, WorkIsLinear) {
   counted.hash = {100'000'000, 1, 0, 0};
   EXPECT_NE(refusalOf(counted.build(DT_GNU_HASH)).find("found 100000000 buckets"),
             std::string::npos);
-  counted.hash = {1, 0, (1 << 20) / 8, 0}; // the chain begins in the zeros and never ends
+  counted.hash = {1, 0, (1 << 20) / 8, 0}; // the chain consists of zeros and has no end
   EXPECT_NE(refusalOf(counted.build(DT_GNU_HASH)).find("symbols in"), std::string::npos);
 }
 
-// Compiled code does not check addresses. If a manifest gave it a larger extent or a smaller buffer
-// than it was compiled for, a signal would end the process.
+// Compiled code does not check addresses. If the manifest had a larger extent or a smaller buffer
+// than the code was compiled for, a signal would end the process.
 TEST(Image, LaunchesAreThoseOfTheCode) {
   const auto original = toyManifest({});
   std::vector<std::byte> image = imageFor(original);

@@ -113,7 +113,7 @@ fb::CopyT copyOf(const fb::Slice &source, const fb::Slice &target) {
   return copy;
 }
 
-/// Returns an asynchronous copy, which a later command must wait for.
+/// Returns an asynchronous copy, for which a later command must wait.
 fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
                       const fb::Slice &target = {64, 64, 0, 0, 0}) {
   fb::CopyT copy = copyOf(source, target);
@@ -139,7 +139,7 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
-/// Inserts, as first kernel, a bf16 product of two 2 x 2 matrices that no command launches.
+/// Inserts a new first kernel, a bf16 product of two 2 x 2 matrices that no command launches.
 fb::ProductT &makeProduct(fb::ManifestT &m) {
   makeGpu(m);
   auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);
@@ -393,7 +393,7 @@ const Rule rules[] = {
     {"V24Device", "expected a target in the host's arena", [](auto &m) { addSnapshot(m), *snapshotCopy(m, 0).target = moved(*snapshotCopy(m, 0).target, 64); }},
     {"V24Overlap", "two copies overlap",
      [](auto &m) { addSnapshot(m), *snapshotCopy(m, 1).target = moved(*snapshotCopy(m, 1).target, snapshotCopy(m, 0).target->offset() + 64); }},
-    {"V24State", "state 0 overlaps the copies", // in the gap between two copies
+    {"V24State", "state 0 overlaps the copies", // the overlap is in the gap between two copies
      [](auto &m) {
        addSnapshot(m);
        fb::CopyT &copy = snapshotCopy(m, 0);
@@ -543,13 +543,13 @@ const Rule rules[] = {
        command(m, "init", 2).body.Set(std::move(fill));
      }},
     {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
-     [](auto &m) { // The second copy reads the first one's target in iteration 4.
+     [](auto &m) { // The second copy reads the target of the first copy in iteration 4.
        loop(m).count = 4;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // The source has a larger stride than the fill.
+     [](auto &m) { // The source of the copy has a larger stride than the fill.
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -563,11 +563,12 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
-    {"V16OverlapInALoop", "its source and its target overlap", // they meet in the third iteration
+    {"V16OverlapInALoop", "its source and its target overlap", // they overlap in the third
+                                                               // iteration
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
-    {"V16OverlapOfPieces", "its source and its target overlap", // on ranks of the second shard
+    {"V16OverlapOfPieces", "its source and its target overlap", // they overlap on ranks of shard 1
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // only the target moves in the loop
+    {"V14OverlapOfPieces", "its source and its target overlap", // only the target's offset changes
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;

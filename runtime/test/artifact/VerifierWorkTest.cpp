@@ -56,8 +56,8 @@ std::unique_ptr<fb::CommandT> wait(uint32_t id) {
   return command;
 }
 
-/// Returns a loop that starts `count` copies and then waits for them. The targets move by 64 *
-/// `stride` bytes per iteration.
+/// Returns a loop that starts `count` copies and then waits for them. The offsets of the targets
+/// grow by 64 * `stride` bytes per iteration.
 std::unique_ptr<fb::CommandT> copiesInLoop(uint32_t count, uint32_t times, uint64_t stride) {
   fb::LoopT loop;
   loop.count = times;
@@ -93,7 +93,7 @@ TEST(VerifierWork, TransfersInFlightAreLimited) {
             std::string::npos);
 }
 
-// The locations of all lookups are one shared string of 1 MB.
+// All lookups refer to one string of 1 MB as their location.
 TEST(VerifierWork, SharedNamesAreLimited) {
   auto manifest = toyManifest({});
   for (int i = 0; i < 1000; ++i) {

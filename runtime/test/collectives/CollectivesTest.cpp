@@ -37,7 +37,7 @@ TEST(Mesh, Groups) {
 TEST(Mesh, NeighboursOnAnAxis) {
   Mesh mesh({{"replicate", 2}, {"shard", 6}, {"other", 2}}, {{1, 3}, {1, 2}});
   EXPECT_EQ(mesh.ranks(), 24u);
-  EXPECT_EQ(mesh.group(19, {3}), (std::vector<uint32_t>{19, 21, 23})); // coordinates (1, 3, 1)
+  EXPECT_EQ(mesh.group(19, {3}), (std::vector<uint32_t>{19, 21, 23})); // rank 19 is at (1, 3, 1)
   EXPECT_EQ(mesh.group(19, {4}), (std::vector<uint32_t>{17, 19}));
   EXPECT_EQ(mesh.groupSize({3}), 3u);
   EXPECT_EQ(mesh.pieces(4), 3u);
@@ -51,7 +51,7 @@ TEST(Watchdog, EndsTheLatestCollectiveOfANumber) {
   const CollectiveRecord *numRecords = watchdog.progressOf(0).recorder;
   for (uint32_t collective : {5u, 6u, 5u})
     watchdog.beginCollective(0, collective);
-  // Collective 5 began twice. This call ends its second record.
+  // Collective 5 has two records, of which this call ends the second.
   watchdog.endCollective(0, 5);
   EXPECT_EQ(numRecords[0].end, 0u);
   EXPECT_EQ(numRecords[1].end, 0u);

@@ -9,8 +9,8 @@
 //     static RegisterBackend mine(std::make_unique<MyBackend>());
 //
 // Backend::meet() calls `body` on one thread for each rank of this process. If another program
-// starts one process per rank, meet() calls `body` once in each process. Tests whose mesh has
-// another number of ranks are then skipped.
+// starts one process per rank, meet() calls `body` once in each process. Tests whose mesh does not
+// have one rank per process are then skipped.
 //
 //===----------------------------------------------------------------------===//
 

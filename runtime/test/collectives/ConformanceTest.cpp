@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the rules of Communicator.h on every registered backend. Each rank can compute the sources
-// of all ranks from the rank and the collective, and so the expected target, which it compares bit
-// for bit. Some tests have a rank that does not arrive at a collective.
+// Tests the rules of Communicator.h on every registered backend. Sources depend only on the rank
+// and the collective, so that each rank can compute the sources of all ranks. A rank thus knows the
+// expected target, which it compares bit for bit. Some tests have a rank that does not arrive at a
+// collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -104,7 +105,7 @@ public:
     at.communicator.start(collective, at.rank, source, target);
   }
   void wait() { at.communicator.wait(collective, at.rank, at.pool); }
-  /// Overwrites the source. (R2) allows this after the wait.
+  /// Overwrites the source. (R2) allows this write after wait().
   void spoilSource() { std::memset(source, 0x55, inPlace ? 0 : sent * sizeOf(key.dtype)); }
 
   bool isRight(uint32_t round) const {
@@ -354,7 +355,7 @@ TEST_P(Conformance, CollectsAtRankZero) {
   meet({meshOf({3}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
       return;
-    // The largest size does not fit into one message.
+    // The largest of these sizes does not fit into one message.
     for (size_t bytes : {0, 5, 3000001}) {
       for (uint32_t rank = 0; rank < 3; ++rank) {
         Bytes data(bytes, static_cast<std::byte>(rank + 1)), into(bytes);
@@ -383,7 +384,7 @@ TEST_P(Conformance, NamesWhoIsMissing) {
       double limit = monotonicSeconds() + 30;
       while (!at.communicator.getWatchdog().hasFailed() && monotonicSeconds() < limit)
         std::this_thread::sleep_for(
-            std::chrono::milliseconds(20)); // The process goes on, but the rank does not arrive.
+            std::chrono::milliseconds(20)); // The process runs, but its rank does not arrive.
       return;
     }
     at.communicator.start(0, at.rank, at.arena.at(0), at.arena.at(64));
@@ -415,7 +416,7 @@ TEST_P(Conformance, WaitsForASlowRankThatMakesProgress) {
   Meeting meeting{
       meshOf({2}), {keyOf(CollectiveKind::all_gather, 3)}, 1 << 20, /*timeoutSeconds=*/3};
   meet(meeting, [&](Attendee &at) {
-    // Rank 1 arrives after the time limit, but reports progress before.
+    // Rank 1 arrives after the time limit, but reports progress until then.
     for (int i = 0; at.rank == 1 && i < 70; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
       at.communicator.getWatchdog().beat(1);

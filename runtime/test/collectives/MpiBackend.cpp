@@ -111,7 +111,7 @@ TEST(Mpi, TheLibrarysOwnSums) {
   }
 }
 
-/// Returns this rank's error if the last rank has the value `last` for `name`, and others `usual`.
+/// Returns this rank's error if `name` has the value `last` on the last rank and `usual` on others.
 static std::string disagreement(const std::string &name, const std::string &usual,
                                 const std::string &last) {
   uint32_t ranks = processes();

@@ -18,7 +18,7 @@ using namespace fsdprt::test;
 namespace {
 class MpiFaults : public MpiRun {
 protected:
-  /// Runs with a fault, and enough steps for the fault to be the only end. Waits at most 60 s.
+  /// Runs with a fault, and with so many steps that only the fault ends the run within 60 s.
   Result lose(const std::string &fault, const std::string &options = "",
               const std::string &mpiOptions = "") {
     Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,
@@ -32,7 +32,7 @@ protected:
 };
 } // namespace
 
-// If a rank is killed, mpirun ends the others, usually with its own message.
+// If a rank is killed, mpirun ends the other ranks, usually with a message of mpirun.
 TEST_F(MpiFaults, AKilledRankEndsAll) {
   for (std::string fault :
        {"kill:1:gather:3", "kill:0:compute:3", "kill:2:reduce:3", "kill:1:start:0"}) {
@@ -52,13 +52,14 @@ TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
     GTEST_SKIP() << "mpirun is not Open MPI's";
   Result result = lose("kill:1:gather:3", "--timeout-seconds=6", "--enable-recovery");
   EXPECT_NE(result.output.find("step 3: rank "), std::string::npos) << result.output;
-  // The heartbeat names the rank before the watchdog does.
+  // The missing heartbeats are reported before the progress timeout of the watchdog.
   EXPECT_NE(result.output.find("rank 1 has sent no heartbeat for 3 s: rank 1 (last seen"),
             std::string::npos)
       << result.output;
 }
 
-// First the processors of all ranks, then the processor of one rank lacks a feature.
+// In the first run, the processors of all ranks lack a feature; in the second run, one processor
+// does.
 TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) {
   ToyOptions options;
   options.shards = 2;

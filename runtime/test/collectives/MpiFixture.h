@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun starts fsdp-run on each rank through a wrapper script, which can treat one rank otherwise.
+// mpirun starts fsdp-run on each rank, if needed through a script that treats one rank differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ protected:
   }
   static std::string mpi(int ranks, const std::string &wrapper = "") {
 #ifdef FSDPRT_MPIEXEC
-    // Sanitizers must not report leaks and lock orders of Open MPI itself.
+    // Sanitizers must not report leaks and lock orders in Open MPI's own code.
     std::string mpiexec =
         isSanitized ? "env " FSDPRT_MPI_SANITIZERS " " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
     return mpiexec + " --oversubscribe --allow-run-as-root --bind-to none -n " +

@@ -53,7 +53,8 @@ CollectiveKey keyOf(CollectiveKind kind, std::vector<uint32_t> axes = {0}, uint6
   return {kind, fb::Reduction::sum, DType::f32, count, 0, std::move(axes), 42, "h.0 gather", "h.0"};
 }
 
-/// Runs collectives on one thread per rank. After each test, nothing of the stub may be in use.
+/// Runs collectives on one thread per rank. After each test, no communicator and no memory of the
+/// stub may be in use.
 class Nccl : public testing::Test {
 protected:
   void SetUp() override { Stub::reset(); }
@@ -102,8 +103,8 @@ protected:
     communicator.releaseArenas();
   }
 
-  /// Runs all collectives `rounds` times. Returns the errors of the ranks. If the set-up fails, all
-  /// ranks get its error.
+  /// Runs all collectives `rounds` times. Returns the errors of the ranks. If the set-up fails,
+  /// returns its error for all ranks.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
@@ -135,7 +136,7 @@ protected:
           << "expected '" << part << "', found: " << outcome.text;
   }
 
-  /// Checks that each communicator was aborted once, and that there was no wrong call.
+  /// Checks that each communicator was aborted once, and that the stub rejected no call.
   static void expectAllAborted() {
     EXPECT_EQ(Stub::calls("ncclCommAbort"), Stub::made());
     EXPECT_EQ(Stub::calls("ncclCommDestroy"), 0u);
@@ -156,7 +157,7 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank, one for all ranks and four for lanes
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // each rank has one of all ranks and four of lanes
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
@@ -205,8 +206,8 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// With arenas on GPUs, a collective runs after earlier and before later work of the rank's stream,
-/// and the host does not wait for the collective.
+/// With arenas on GPUs, a collective runs between earlier and later work of the rank's compute
+/// stream, and the host does not wait for the collective.
 TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
   constexpr uint32_t ranks = 2, bytes = 400;
   CudaDriver cuda("a test", CudaDriver::Use::transfers);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Common code of backends whose ranks are threads. The threads share one communicator or have one
-// each.
+// Common code of backends whose ranks are threads. The threads share one communicator, or each
+// thread has its own.
 //
 //===----------------------------------------------------------------------===//
 

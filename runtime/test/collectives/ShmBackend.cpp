@@ -40,7 +40,8 @@ public:
 
 static RegisterBackend registered(std::make_unique<ShmBackend>());
 
-/// Returns the error if rank 1 has this artifact, and a collective of `count` elements.
+/// Returns the error if rank 1 has the artifact `artifactOfRank1`, and its collective has `count`
+/// elements.
 static std::string refusal(const char *artifactOfRank1, uint64_t count) {
   ShmHost block(2, 4);
   std::atomic<bool> over{false};

@@ -21,7 +21,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Has device memory that the host can access, and a copy on which the CPU computes.
+/// Owns device memory that the host can access, and a copy of it on which the CPU computes.
 class CudaSumsTest : public testing::Test {
 protected:
   static constexpr uint64_t room = 16 << 10;
@@ -31,8 +31,8 @@ protected:
     gpu.cuda->memFreeHost(device);
   }
 
-  /// Checks one sum. The sources and then the target are `gap` bytes apart. `dropped` is the index
-  /// of the omitted source.
+  /// Checks one sum. Between consecutive sources, and before the target, are `gap` bytes. `dropped`
+  /// is the index of the omitted source.
   void check(DType type, uint32_t sources, uint64_t elements, uint64_t gap, bool isAverage,
              uint32_t dropped = UINT32_MAX, bool isInPlace = false) {
     SCOPED_TRACE(testing::Message() << nameOf(type) << ", " << sources << " sources of " << elements

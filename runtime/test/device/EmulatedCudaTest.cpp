@@ -165,7 +165,7 @@ TEST_F(EmulatedCuda, StampsSayWhenWorkWasDone) {
     nanosleep(&nap, nullptr);
     uint64_t enqueued = nanosecondsNow();
     queue.finish([] {});
-    // Times are floats, so the comparison allows for rounding.
+    // CUDA reports times as floats, so the comparison allows for rounding.
     uint64_t over = nanosecondsNow(), slack = 1000000;
     EXPECT_LE(timeline.timeOf(1), timeline.timeOf(2));
     EXPECT_GE(timeline.timeOf(1) + slack, enqueued) << "done late, and not when it was put there";

@@ -69,7 +69,7 @@ const Case cases[] = {
     with("number", [](Case &c) { c.m = c.n = 1, c.k = 33; }),
 };
 
-/// A matrix, or a batch of matrices, in its own binding, with padding between rows.
+/// A binding that contains a matrix, or a batch of matrices, with padding between rows.
 struct Tensor {
   fb::MatrixT matrix;
   uint64_t rows, cols;
@@ -132,7 +132,7 @@ void ProductTest::build() {
   tensors[biasBinding] = make(biasBinding, c.result, 1, 1, c.n);
 }
 
-/// Returns element (i, j) of the result. Stores the argument of the activation in `argument`.
+/// Returns element (i, j) of the result. Sets `argument` to the activation function's argument.
 float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argument) {
   const Case &c = GetParam();
   double sum = 0;

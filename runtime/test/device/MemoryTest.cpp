@@ -23,8 +23,8 @@ using namespace fsdprt::test;
 static constexpr uint64_t mebibyte = uint64_t(1) << 20;
 
 namespace {
-/// Has a folder that memoryLeft() reads in place of "/". It describes a machine on which 1 GiB is
-/// available.
+/// Creates a folder that memoryLeft() reads in place of "/". The folder describes a machine on
+/// which 1 GiB of memory is available.
 class ControlGroups : public Run {
 protected:
   void SetUp() override {
@@ -36,8 +36,8 @@ protected:
     ASSERT_EQ(std::system(("mkdir -p " + file.substr(0, file.rfind('/'))).c_str()), 0);
     std::ofstream(file) << content;
   }
-  /// Writes the files of a group of version 2. Numbers are in MiB, and a limit of "max" means none.
-  /// `cached` is the part of `used` that caches files.
+  /// Writes the files of a control group of version 2. Numbers are in MiB, and the limit "max"
+  /// means no limit. `cached` is the part of `used` that caches files.
   void group2(const std::string &name, const std::string &limit, uint64_t used,
               uint64_t cached = 0) {
     std::string folder = "/sys/fs/cgroup" + name;
@@ -70,7 +70,7 @@ TEST_F(ControlGroups, Version2) {
   group2("/job/step", "300", 100);
   expectLeft(200,
              "the control group /job/step (memory.max of 300.0 MiB (314,572,800 bytes)) leaves");
-  group2("/job/step", "300", 100, 60); // The kernel evicts cached files first.
+  group2("/job/step", "300", 100, 60); // The OS can free memory that caches files.
   expectLeft(260,
              "the control group /job/step (memory.max of 300.0 MiB (314,572,800 bytes)) leaves");
   group2("/job/step", "300", 400);
@@ -89,7 +89,7 @@ TEST_F(ControlGroups, TheGroupsAboveCount) {
   expectLeft(250, "the control group /job (memory.max of 600.0 MiB (629,145,600 bytes)) leaves");
 }
 
-// In a container, /proc/self/cgroup has the path outside of the container.
+// In a container, /proc/self/cgroup can contain a path that exists only outside of the container.
 TEST_F(ControlGroups, AContainersOwnIsItsRoot) {
   write("/proc/self/cgroup", "0::/system.slice/docker-0123.scope\n");
   group2("", "200", 50);
@@ -148,8 +148,8 @@ protected:
   }
 
   /// Runs with limits that exceed the size of the arenas by 0, `step`, 2 * `step`, up to `most`
-  /// MiB. Each run must succeed or be refused with `words`, and both must occur. `restrict` gets
-  /// a number of bytes and returns the shell command that limits memory to it.
+  /// MiB. Each run must succeed or be refused with `words`, and at least one run must do each.
+  /// `restrict` returns the shell command that limits memory to a number of bytes.
   void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
              const std::function<std::string(uint64_t)> &restrict) {
     for (std::string how : {"", " --processes"}) {
@@ -172,7 +172,7 @@ protected:
     }
   }
 
-  std::string group, limit; ///< folder and limit file; empty if no control group can be made
+  std::string group, limit; ///< folder and limit file of a control group, or empty
 };
 } // namespace
 

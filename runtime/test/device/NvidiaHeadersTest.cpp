@@ -6,9 +6,9 @@
 //
 // The runtime has its own declarations of the CUDA driver, NCCL and cuBLASLt. The test stubs use
 // the same declarations, so that other tests would not find an error in them. If NVIDIA's headers
-// are installed, every declared function, number and layout is compared with them. Two functions
-// are equal if each pair of arguments, and the results, have the same size and are both pointers,
-// both integers or enumerations, or both structures.
+// are installed, every declared function, number and layout is compared with these headers. Two
+// functions are equal if corresponding arguments, and the results, have equal sizes and are of one
+// kind: pointers, numbers (integers or enumerations), or structures.
 //
 //===----------------------------------------------------------------------===//
 

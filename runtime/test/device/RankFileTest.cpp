@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares reads and writes at every alignment with a copy in memory. Also tests that files have no
-// name, and what a full disk causes. To make writes short, the file size is limited; to make reads
-// short, the open file is truncated.
+// name, and that a full disk causes an error. To make writes short, the file size is limited; to
+// make reads short, the open file is truncated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,7 +122,7 @@ TEST_F(RankFiles, MoveFromMemoryThatBeginsAtABlock) {
       static_cast<std::byte *>(std::aligned_alloc(block, size)), std::free);
   std::vector<std::byte> values = noise(size, 2), back(size);
   std::memcpy(memory.get(), values.data(), size);
-  file.write(0, memory.get(), size - 100); // The last block is a partial one.
+  file.write(0, memory.get(), size - 100); // The last block is written partially.
   file.write(size - 100, values.data() + size - 100, 100);
   file.read(0, back.data(), size);
   EXPECT_EQ(back, values);

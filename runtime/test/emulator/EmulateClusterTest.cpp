@@ -11,8 +11,8 @@ using namespace fsdprt::emulate;
 
 static TensorKernel pair(const std::string &body, unsigned threads = 32) {
   TensorKernel kernel;
-  // %r2 and %r12 are the addresses of the lane's word of `tile` in its own and in the other block.
-  // %r3 and %r13 are the addresses of `full` in the two blocks.
+  // %r2 is the address of the lane's word of `tile` in its own block, and %r12 in the other block.
+  // %r3 and %r13 are the addresses of `full` in these two blocks.
   kernel.body = R"(
     mov.u32 %r0, %tid.x; mov.u32 %r1, %cluster_ctarank; xor.b32 %r11, %r1, 1;
     mov.u32 %r2, tile; mad.lo.u32 %r2, %r0, 4, %r2; mov.u32 %r3, full; mapa.shared::cluster.u32 %r12, %r2, %r11; mapa.shared::cluster.u32 %r13, %r3, %r11;
@@ -62,7 +62,7 @@ TEST(EmulateCluster, ABlockThatHasEndedHasNoMemory) {
       "mov.u32 %r6, 0; later: add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, 1000; @%p4 bra later;";
   EXPECT_TRUE(says(errorOf(write + "@%p1 exit;" + later + read),
                    "uses shared memory of block (0,0,0), which has ended"));
-  // The result must not depend on which block is faster.
+  // The race must be reported although, in this order, the block ends after the access.
   EXPECT_TRUE(says(errorOf(write + "@!%p1 bra go;" + later + "exit; go:" + read),
                    "the block ends, but line"));
   EXPECT_EQ(errorOf(write + "@!%p1 bra go;" + later + meet + "exit; go:" + read + meet), "");

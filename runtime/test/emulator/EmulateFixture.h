@@ -60,7 +60,7 @@ inline std::string errorOfBlock(const std::string &body, unsigned threads = 32,
   return messageOf([&] { runBlock<uint32_t>(body, 4096, threads, globals); });
 }
 
-/// Sets %r0 to tid, and %rd10 to the address of the 4-byte element tid in the memory at %rd0.
+/// Sets %r0 to %tid.x, and %rd10 to the address of the 4-byte element %tid.x of the array at %rd0.
 inline const char *const outElement =
     "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd9, %r0, 4;\nadd.s64 %rd10, %rd0, %rd9;\n";
 
@@ -115,7 +115,7 @@ std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::
   return out;
 }
 
-/// Compares the instruction with expected(a, b, c) for all combinations of values.
+/// Compares results of the instruction `op` with expected(a, b, c) for all combinations of values.
 template <typename D, typename A, typename B, typename C, typename Expected>
 void expectOp(const std::string &op, const std::vector<A> &as, const std::vector<B> &bs,
               const std::vector<C> &cs, Expected expected) {
@@ -141,7 +141,7 @@ inline testing::AssertionResult says(const std::string &message, const std::stri
   return testing::AssertionFailure() << "expected '" << part << "' in '" << message << "'";
 }
 
-/// `tile` declares shared memory. `tileElement` sets %r2 to the address of the thread's word in it.
+/// `tile` declares shared memory. `tileElement` sets %r2 to the thread's word in it.
 inline const char *const tile = ".shared .align 4 .b8 tile[4096];";
 inline const std::string tileElement =
     std::string(outElement) + "mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1;\n";

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares rounded results with exact or wider results, for all numbers of the narrow formats.
+// Compares rounded results with exact or wider results, for all numbers of narrow formats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -162,13 +162,13 @@ TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   }
 }
 
-/// Compares conversions with encode(), and encode() with the nearest number, which a search finds.
+/// Compares conversions with encode(), and with .rz also with the next number of the format.
 TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::mt19937 random(5);
   std::vector<uint32_t> values = floatBits();
   for (int k = 0; k < 20000; ++k)
     values.push_back(random());
-  // These numbers cover the range of f16, and are at or near the middle of two numbers of f16.
+  // These numbers cover the range of f16, and are at or near the midpoint of two numbers of f16.
   for (int k = 0; k < 20000; ++k)
     values.push_back((100 + random() % 50) << 23 | (random() % 2048) << 12 | random() % 3);
   std::vector<uint32_t> same = values;
@@ -287,7 +287,7 @@ TEST(EmulateFloat, Conversions) {
   EXPECT_EQ(decode(0x7b, formatE5M2), 57344.0);
 }
 
-/// Tests that the emulator rounds approximations correctly, and flushes them to zero with .ftz.
+/// Tests that results of approximations are rounded correctly, and with .ftz flushed to zero.
 TEST(EmulateFloat, ApproximationsAreRounded) {
   auto unary = [&](const std::string &op, bool flushes, double (*exact)(double)) {
     expectFloat(op + " %d, %a;", flushes, [&](float a, float, float) { return float(exact(a)); });

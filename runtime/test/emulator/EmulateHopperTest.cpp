@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares a matrix product and attention, which use tensor copies, mbarriers and wgmma, with f64.
-// Also removes each instruction that orders accesses; the emulator must report what is then wrong.
+// Compares results of a matrix product and of attention with results in f64. The kernels use tensor
+// copies, mbarriers and wgmma. Also removes each instruction that orders accesses, after which the
+// emulator must report an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ struct Gemm {
   static constexpr unsigned m = 128, n = 128, k = 320;
   std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
   std::vector<float> c = std::vector<float>(m * n, NAN);
-  uint32_t boxRows = 64; ///< number of rows in a box of B
+  uint32_t boxRows = 64; ///< rows in a box of the tensor map of B
   TensorSwizzle swizzle = TensorSwizzle::Bytes128;
 
   Counters run(const std::string &text) {
@@ -129,7 +130,7 @@ struct Attention {
     return emulator.launch(launch);
   }
 
-  /// Returns the results of the row and, as last element, the logarithm of the sum of its weights.
+  /// Returns the results of a row and, as last element, the logarithm of the sum of its weights.
   std::vector<double> expected(unsigned row) const {
     std::vector<double> result(size + 1);
     double total = 0;
@@ -162,7 +163,7 @@ TEST(EmulateHopper, CausalAttention) {
     worstLogarithm =
         std::max(worstLogarithm, std::fabs(attention.logarithms[row] - expected[Attention::size]));
   }
-  // Weights and results are at most 1. Rounding to bf16 changes each of them by up to 2^-9.
+  // Weights and results are at most 1, and rounding to bf16 changes each by up to 2^-9.
   EXPECT_LT(worst, 6e-3);
   EXPECT_LT(worstLogarithm, 1e-5);
 }
@@ -170,9 +171,9 @@ TEST(EmulateHopper, CausalAttention) {
 namespace {
 struct Fault {
   const char *part, *to;
-  std::vector<const char *> messages; ///< one of them is expected
-  unsigned least;                     ///< the kernel has at least so many occurrences of `part`
-  bool isAll = true;                  ///< the fault must be reported for each occurrence
+  std::vector<const char *> messages; ///< texts, one of which must be in the error
+  unsigned least;                     ///< at least so many occurrences must be reported
+  bool isAll = true;                  ///< true if every occurrence must be reported
 };
 } // namespace
 
@@ -203,9 +204,9 @@ static const std::vector<Fault> faults = {
      "mov.pred P1, 1; //",
      {"data race", "never written"},
      2},
-    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // no thread awaits the last ones
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // last arrivals are not awaited
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
-    // No error is expected for a fence whose accesses an earlier fence covers.
+    // Some of these fences are not needed, because an earlier fence covers the same accesses.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},
     {"wgmma.wait_group.sync.aligned 0;",
      "wgmma.wait_group.sync.aligned 1;",

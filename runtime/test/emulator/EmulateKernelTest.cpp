@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares generated kernels for a matrix product and attention with f64. Also removes each barrier
-// and wait; the emulator must report what is then wrong.
+// Compares results of generated kernels for a matrix product and attention with results in f64.
+// Also removes each barrier and wait, after which the emulator must report an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,7 +105,7 @@ TEST(EmulateKernel, CausalAttention) {
             Brain::widen(attention.o[(head * Attention::length + row) * Attention::size + column]);
         worst = std::max(worst, std::fabs(found - attention.expected(head, row, column)));
       }
-  // Weights and results are at most 1. Rounding to bf16 changes each of them by up to 2^-9.
+  // Weights and results are at most 1, and rounding to bf16 changes each by up to 2^-9.
   EXPECT_LT(worst, 6e-3);
 }
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The functions for the layouts of fragments follow the lists of elements in PTX ISA.
+// The functions that compute the layouts of fragments implement the lists of elements in PTX ISA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +72,8 @@ double numberOfBits(char type, uint64_t bits) {
 class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
-/// Returns a kernel that loads A, B and C and stores D. In memory, the first register of A in all
-/// lanes precedes the second one. B, C and D follow in the same way.
+/// Returns a kernel that loads A, B and C and stores D. In memory, the first registers of A of all
+/// lanes precede the second registers. B, C and D follow in this layout.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",
@@ -247,7 +247,7 @@ TEST(EmulateMatrix, AddressesAreChecked) {
 
 //===- cp.async -----------------------------------------------------------===//
 
-/// Each thread copies 16 bytes and reads the bytes of thread tid ^ away.
+/// Thread t copies 16 bytes, and reads the 16 bytes of thread t ^ `away`.
 static std::string asyncExchange(const std::string &wait, const std::string &away) {
   return std::string(outElement) + R"(
     mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mad.wide.u32 %rd11, %r0, 16, %rd0;

@@ -90,7 +90,7 @@ TEST(EmulateMbarrier, StatesNamePhases) {
 
 //===- cp.async.bulk ------------------------------------------------------===//
 
-/// Lane 0 copies 128 bytes of `out` to shared memory. Each lane reads one word of the copy.
+/// Lane 0 copies 128 bytes of `out` to shared memory, of which each lane then reads one word.
 static std::string bulkLoad(const std::string &expect, const std::string &wait,
                             const std::string &size = "128") {
   return std::string(outElement) + R"(
@@ -118,7 +118,7 @@ TEST(EmulateBulkCopy, CompletesAnMbarrier) {
                    "writes 1040 bytes out of bounds"));
 }
 
-/// Lanes write to shared memory. Lane 0 copies this memory to `out` and then overwrites it.
+/// Lanes write to shared memory. Lane 0 copies this memory to `out` and then overwrites a word.
 static std::string bulkStore(const std::string &fence, const std::string &groups) {
   return std::string(outElement) + R"(
     mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1; st.shared.b32 [%r2], %r0; )" +

@@ -35,7 +35,7 @@ TEST(EmulateParser, HeaderIsNeeded) {
 }
 
 TEST(EmulateParser, ErrorsSayWhere) {
-  // The body begins at line 12.
+  // The body of the function begins at line 12.
   EXPECT_EQ(errorOfBody("ad.s32 %r1, %r2, %r3;"),
             "test.ptx:12:1: error: unknown instruction 'ad.s32'");
   EXPECT_EQ(errorOfBody("add.s32 %r1, %r2;"),
@@ -140,7 +140,7 @@ TEST(EmulateParser, DebuggingIsSkipped) {
   EXPECT_EQ(errorOf(text), "");
 }
 
-/// Parses and runs a text. This may succeed or throw an Error, but not end in another way.
+/// Parses and runs a text, which may succeed or throw an Error, but must not crash.
 static void survives(const std::string &text) {
   try {
     Emulator emulator("fuzz.ptx", text);

@@ -8,7 +8,7 @@
 
 using namespace fsdprt::test;
 
-/// Each thread writes its word and reads the word of the thread whose index differs by `away`.
+/// Thread t writes its word, and reads the word of thread t ^ `away`.
 static std::string exchange(const std::string &barrier, const std::string &away) {
   return tileElement + "st.shared.b32 [%r2], %r0;\n" + barrier + "\nxor.b32 %r3, %r0, " + away +
          "; mad.lo.u32 %r4, %r3, 4, %r1; ld.shared.b32 %r5, [%r4]; st.global.b32 [%rd10], %r5;";
@@ -81,7 +81,7 @@ TEST(EmulateRace, GlobalMemoryBetweenBlocks) {
       launch.grid[0] = 2;
       launch.argument(emulator.memory().attach("out", out.data(), 256).base);
       emulator.launch(launch);
-      emulator.launch(launch); // The second launch begins after the first one.
+      emulator.launch(launch); // Launches are ordered.
     });
   };
   EXPECT_EQ(run("mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 4; add.s64 %rd2, %rd0, %rd1; "
@@ -93,8 +93,8 @@ TEST(EmulateRace, GlobalMemoryBetweenBlocks) {
   EXPECT_TRUE(says(run("red.global.add.u32 [%rd0], 1; ld.global.b32 %r1, [%rd0];"), "data race"));
 }
 
-/// Each block executes a fence and increments an atomic counter. The last block then adds the
-/// results of all blocks.
+/// Each block executes a fence and increments an atomic counter. The block that increments it last
+/// adds the results of all blocks.
 TEST(EmulateRace, AFenceAndACounterOrderBlocks) {
   auto run = [](const std::string &before, const std::string &after) {
     std::vector<uint32_t> out(8);
@@ -172,7 +172,7 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
                    "data race: writes 8 bytes"));
 }
 
-/// Stores of 16 bytes, then of each word, then of 16 bytes need a barrier between them.
+/// Barriers are needed between a store of 16 bytes, stores of its words, and another store of 16.
 TEST(EmulateRace, SixteenBytesAndTheirWords) {
   auto body = [](const std::string &first, const std::string &second, const std::string &third) {
     return std::string(outElement) + R"(
@@ -197,8 +197,8 @@ TEST(EmulateRace, SixteenBytesAndTheirWords) {
                    "data race: reads 4 bytes at shared memory + 0x8"));
 }
 
-/// Two blocks read the same bytes, and one of them writes them. The emulator must record both reads
-/// to report the race.
+/// Two blocks read the same bytes, and one of these blocks also writes the bytes. The emulator must
+/// record both reads to report the race.
 TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   auto run = [](const std::string &body) {
     std::vector<uint32_t> out(64);
@@ -216,16 +216,16 @@ TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   EXPECT_EQ(run("ld.global.b32 %r2, [%rd0];"), "");
   EXPECT_TRUE(says(run("@%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
   EXPECT_TRUE(says(run("ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
-  // The writing block reads twice.
+  // The block that writes reads twice before.
   EXPECT_TRUE(says(
       run("ld.global.b32 %r2, [%rd0]; ld.global.b32 %r3, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"),
       race));
   EXPECT_EQ(run("@!%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), "");
 }
 
-/// Threads 0 and 1 of one warp and thread 32 read in turns without order. Thread 1 then writes;
-/// only the reads of thread 32 are ordered before the write. The read of thread 0 must still be
-/// recorded, although another lane of its warp read later.
+/// Threads 0 and 1 of one warp, and thread 32, read one after another. Thread 1 then writes; of the
+/// other reads, only that of thread 32 is ordered before the write. The read of thread 0 must still
+/// be recorded, although thread 1 has read later.
 TEST(EmulateRace, AReadOfALaneIsNotForgottenForThatOfAnother) {
   auto body = [](const std::string &store, const std::string &load) {
     auto awaitTurn = [](const std::string &label, const std::string &load, int turn) {

@@ -156,7 +156,7 @@ TEST_P(LoadTest, PutsTheBoxWhereTheSwizzleSays) {
     for (unsigned d = 0; d < map.rank; ++d)
       index[d] = rest % map.count(d), rest /= map.count(d);
     // With a 128-byte swizzle, 16-byte chunk c of 128-byte row r is stored as chunk c ^ (r % 8).
-    // For 64 bytes, the modulus is 4; for 32 bytes, 2.
+    // For a 64-byte swizzle, the modulus is 4, and for a 32-byte swizzle it is 2.
     uint64_t chunk = offset / 16 % 8, row = offset / 128,
              pattern = 1 << static_cast<int>(load.swizzle);
     std::memcpy(&element, found + row * 128 + (chunk ^ row % pattern) * 16 + offset % 16,
@@ -255,7 +255,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
     return body.replace(body.find(from), from.size(), to);
   };
   EXPECT_EQ(run(loadBox("0, 0", 512)), "");
-  // With 7 rows, the box is smaller than the announced bytes; with 9 rows, it is larger.
+  // A box of 7 rows has fewer bytes than announced, and a box of 9 rows has more.
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}), "deadlock"));
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}),
                    "shared address 0x0, which waits for 0 of 1 arrivals and 64 bytes"));
@@ -280,8 +280,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
 
 //===- Stores -------------------------------------------------------------===//
 
-/// Each lane writes lane + 100 * i to word lane + 32 * i of `tile`. Lane 0 stores a box of 16 x 32
-/// elements.
+/// Each lane writes lane + 100 * i to word lane + 32 * i of `tile`. Lane 0 stores a 16 x 32 box.
 static std::string storeBox(const std::string &fence, const std::string &coordinates,
                             const std::string &wait) {
   return R"(

@@ -21,14 +21,14 @@ struct ProductCase {
   Kind kind;
   unsigned columns;
   bool aIsShared, transposesA, transposesB;
-  unsigned span; ///< span of the swizzle in bytes; 16 for none
+  unsigned span; ///< span of the swizzle in bytes; 16 if there is none
   bool sumsAreHalf = false, adds = true;
   int scaleA = 1, scaleB = 1;
 };
 
 struct Layout {
   unsigned span, elementBytes;
-  bool isMajor;    ///< whether elements are contiguous along M or N instead of K
+  bool isMajor;    ///< true if elements are contiguous along M or N
   unsigned kStart; ///< offset of the first element of K in a row of the swizzle, in bytes
 
   unsigned stride() const {
@@ -97,9 +97,8 @@ static std::string productText(const ProductCase &c, uint64_t a, uint64_t b) {
   return text + ";\n";
 }
 
-/// Returns a program that finds three addresses in registers: %rd0 is that of the result, with all
-/// registers of D of 128 threads; %rd1 is that of the image of shared memory; %rd2 is that of the
-/// fragments of A, with 4 words per thread.
+/// Returns a program whose registers hold addresses: %rd0 of the result (D of 128 threads), %rd1 of
+/// the initial bytes of shared memory, %rd2 of the fragments of A.
 static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const Parts &parts) {
   unsigned count = c.columns / (c.sumsAreHalf ? 4 : 2);
   std::string text = ".reg .b32 %d<128>, %a<4>; .reg .b64 %at; mov.u32 %r0, %tid.x; shl.b32 %r1, "
@@ -112,7 +111,7 @@ static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const P
                      ", [%rd4];\n";
   for (unsigned k = 0; k < count; ++k)
     text += "mov.b32 %d" + std::to_string(k) +
-            (c.sumsAreHalf ? ", 0x3c004000;\n" : ", 0f3f800000;\n"); // f16 2 and 1, or f32 1
+            (c.sumsAreHalf ? ", 0x3c004000;\n" : ", 0f3f800000;\n"); // 2 and 1 in f16, or 1 in f32
   text += parts.proxy + parts.barrier + "\n" + parts.fence + "\n" + productText(c, a, b) +
           parts.between + parts.commit + parts.wait + parts.after + "mad.wide.u32 %at, %r0, " +
           std::to_string(4 * count) + ", %rd0;\n";
@@ -146,8 +145,8 @@ struct Product {
     uint32_t bits = bitsOf(c.kind, value);
     std::memcpy(&image[at], &bits, inner() == 8 ? 4 : 2);
   }
-  /// Stores an element of a fragment by the table of PTX ISA. For 16-bit types, a0 and a1 are in
-  /// row g, a2 and a3 eight rows below, and a4 to a7 eight columns to the right.
+  /// Stores an element of a fragment by the table of PTX ISA. For 16-bit types, elements a0 and a1
+  /// are in one row, a2 and a3 eight rows below, and a4 to a7 eight columns to the right.
   void putFragment(unsigned m, unsigned k) {
     unsigned perRegister = 16 / inner() == 2 ? 1 : 2, t = k / perRegister % 4,
              r = (m / 8 % 2) + 2 * (k / (4 * perRegister));
@@ -223,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ProductCase{Kind::Brain, 16, false, false, false, 128, false, true, -1, -1},
                     ProductCase{Kind::Half, 16, true, false, false, 64, true, false, 1, -1}));
 
-/// If the descriptor of B has another swizzle mode than the data, the results are wrong.
+/// Tests that results are wrong if the descriptor of B has another swizzle mode than the data.
 TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
   Product product({Kind::Brain, 64, true, false, false, 128});
   product.b.span = 64;
@@ -339,7 +338,7 @@ TEST(EmulateWgmma, SharedMemoryIsOfTheAsyncProxy) {
             "");
 }
 
-/// Only one warp reads a row of A. If the same warp has written the row, a barrier of the warp is
+/// Only one warp reads a row of A. If this warp has written the row, a barrier of the warp is
 /// necessary and sufficient. All warps read B, so writes to B need a barrier of the block.
 TEST(EmulateWgmma, RowsOfAAreTheWarps) {
   auto rewrite = [](const std::string &what, const std::string &barrier) {

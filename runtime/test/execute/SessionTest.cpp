@@ -63,7 +63,7 @@ void setBlock(Session &session, uint32_t rank, int slot, float value) {
   session.writeBlock(rank, block);
 }
 
-/// Trains for `steps` steps and returns all parameters of the ranks.
+/// Trains for `steps` steps and returns the parameters of all ranks.
 std::vector<float> train(Session &session, uint32_t ranks, int steps, bool reference) {
   session.run("init");
   if (reference)
@@ -155,7 +155,7 @@ TEST(Session, InitialValuesDoNotDependOnTheRanks) {
 }
 
 TEST(Session, ValuesOfTheFileForAnyNumberOfRanks) {
-  std::vector<float> expected(91, static_cast<float>(toyValue)); // converted from one f64 value
+  std::vector<float> expected(91, static_cast<float>(toyValue)); // w has one f64 value
   for (uint16_t i = 0; i < 11; ++i)
     expected.push_back(bf16ToF32(static_cast<uint16_t>(0x3f80 + i)));
   for (uint64_t shards = 1; shards <= 5; ++shards) {
@@ -309,12 +309,12 @@ TEST(Session, ArenaLargerThanTheMachine) {
   EXPECT_NE(message.find("the plan needs 256.0 TiB"), std::string::npos) << message;
 }
 
-/// Returns a toy artifact in which kernel `symbol` replaces the kernel that updates parameters.
+/// Returns a toy artifact in which the kernel `symbol` replaces the update of the parameters.
 static std::shared_ptr<const Artifact> toyWithUpdate(const char *symbol) {
   auto manifest = toyManifest({});
   for (auto &program : manifest.programs)
     if (program->name == "step") {
-      // No collective follows the update.
+      // The update is the last launch, which no collective follows.
       fb::LaunchT &update = *program->commands[13]->body.AsLaunch();
       update.bindings = {*manifest.layouts[0]->block};
       auto kernel = std::make_unique<fb::KernelT>();
@@ -349,7 +349,7 @@ TEST(Session, RefusesSystemCallsOfKernels) {
     std::exit(0);
   };
   EXPECT_EXIT(passes("toy_call", false), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // step 1 is not stuck
+  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // returns in step 1
 }
 
 // In step 2, the kernel of rank 1 hangs.
@@ -367,7 +367,7 @@ TEST(Session, NamesTheRankThatHangs) {
   EXPECT_NE(message.find("step 2: no rank made progress"), std::string::npos) << message;
   EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos)
       << message;
-  setBlock(*session, 1, 9, 0); // ends the kernel before its memory is freed
+  setBlock(*session, 1, 9, 0); // ends the kernel of rank 1
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
@@ -443,7 +443,7 @@ TEST(Initialise, StoredValuesAreConverted) {
   uint16_t bits[3];
   convert(DType::bf16, bits);
   EXPECT_EQ(bits[0], 0x3dcd); // rounded to nearest
-  EXPECT_EQ(bits[1], 0xbf80); // tie rounded to even
+  EXPECT_EQ(bits[1], 0xbf80); // midpoint, rounded to even
   double back[3];
   convert(DType::f64, back);
   EXPECT_EQ(std::memcmp(back, wide, sizeof wide), 0);
@@ -454,8 +454,8 @@ TEST(Initialise, StoredValuesAreConverted) {
 
 TEST(DType, Rounding) {
   EXPECT_EQ(f32ToBf16(1.0f), 0x3f80);
-  EXPECT_EQ(f32ToBf16(1.00390625f), 0x3f80);     // tie rounded to even, down
-  EXPECT_EQ(f32ToBf16(1.01171875f), 0x3f82);     // tie rounded to even, up
+  EXPECT_EQ(f32ToBf16(1.00390625f), 0x3f80);     // midpoint, rounded down to even
+  EXPECT_EQ(f32ToBf16(1.01171875f), 0x3f82);     // midpoint, rounded up to even
   EXPECT_EQ(f32ToBf16(3.4e38f), 0x7f80);         // overflow to infinity
   EXPECT_NE(f32ToBf16(std::nanf("")) & 0x7f, 0); // NaN remains NaN
   EXPECT_EQ(f32ToF16(65520.0f), 0x7c00);

@@ -26,7 +26,7 @@ static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
 }
 
 namespace {
-/// Returns the instructions of the step that have one kind of command.
+/// Returns the instructions of the program 'step' whose commands have the type `kind`.
 std::vector<Instruction> commandsOf(const Artifact &artifact, fb::Body kind) {
   std::vector<Instruction> found;
   for (const fb::Command *command : *artifact.program("step")->commands())
@@ -57,14 +57,14 @@ TEST(Trace, CollectivesInFlight) {
     trace.begin(5);
     for (size_t i = 0; i < 4; ++i)
       trace.add(5, i, run * 1000 + i * 100, run * 1000 + i * 100 + 50);
-    trace.add(5, 0, 0, 0); // ignored, since the program has no such instruction
+    trace.add(5, 0, 0, 0); // ignored, since the program has no further instruction
   }
   std::vector<fsdprt_trace_event> events;
   trace.visit([&](const fsdprt_trace_event &event) {
     events.push_back(event);
     return true;
   });
-  // Each of runs 2 to 4 has two launches, the collective and its wait.
+  // Each of the runs 2 to 4 has four events: two launches, the collective and its wait.
   ASSERT_EQ(events.size(), 3u * 4);
   for (size_t i = 0; i < events.size(); ++i) {
     EXPECT_EQ(events[i].rank, 5u);

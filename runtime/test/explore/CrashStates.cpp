@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// States are the product of the subsets of name changes of each folder that is reachable, and of
-// the contents of each file that is reachable.
+// A state is a choice of one subset of the name changes of each reachable folder, and of one
+// possible content of each reachable file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -180,7 +180,7 @@ void Disk::perform(const FileOp &op, const std::string &root) {
   }
 }
 
-/// Adds a node and all below it, as processes see it or as it was flushed.
+/// Adds a node and all nodes below it to `tree`, as they were flushed or as processes see them.
 void Disk::addWhole(const std::string &path, int number, bool durable, Tree &tree) const {
   const Node &node = nodes[number];
   if (!path.empty())
@@ -216,7 +216,7 @@ std::vector<std::string> Disk::contents(const Node &node) const {
   return result;
 }
 
-/// Expands the nodes of `open`, which are reachable, and calls back with each complete tree.
+/// Expands the reachable nodes in `open`, and calls `callback` with each complete tree.
 bool Disk::expand(std::vector<std::pair<std::string, int>> open, Tree tree,
                   const std::function<bool(const Tree &)> &callback) const {
   if (open.empty())

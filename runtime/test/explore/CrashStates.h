@@ -4,21 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Model of a file system after a power failure. It is weaker than the common file systems, and as
-// weak as POSIX allows:
+// Model of a file system after a power failure. The model guarantees less than common file systems
+// do, and no more than POSIX requires:
 //
 //  1. fsync of a file keeps the contents of the file, and not its name.
-//  2. fsync of a folder keeps its names. Before that, each change of a name in that folder (create,
-//     mkdir, rename, link, unlink) may be lost or kept, independently of every other change.
-//  3. A rename within a folder is one change: either both names change or none.
+//  2. fsync of a folder keeps its names. Before this fsync, each change of a name in the folder
+//     (create, mkdir, rename, link, unlink) may be lost or kept, independently of other changes.
+//  3. A rename within a folder is one change: either both names change, or none does.
 //  4. Of the changes to a file since its last fsync, these cases are tried: none, all, the first
 //     half, all but the first, and all with zeros as data. A reader that verifies hashes cannot
 //     distinguish more cases.
 //
-//  5. Of a folder with a temporary name (".*.tmp"), which readers ignore, two cases are tried: all
-//     changes in it are lost, or all are kept.
+//  5. For a folder with a temporary name (".*.tmp"), which readers ignore, two cases are tried: all
+//     changes in this folder are lost, or all are kept.
 //
-// forEachState() calls back with each tree that is possible after a number of operations.
+// forEachState() calls a function with each tree that is possible after the operations so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,7 @@ namespace fsdprt::test {
 
 /// An operation on files, from FileRecorder.c.
 struct FileOp {
-  char
-      kind; ///< c create, t truncate, w write, f fsync, m mkdir, r rename, l link, u unlink, s said
+  char kind; ///< initial of create, truncate, write, fsync, mkdir, rename, link, unlink or saved
   std::string path, other;
   uint64_t offset;
   std::string data;
@@ -46,35 +45,34 @@ struct FileOp {
   std::string text(const std::string &root) const;
 };
 
-/// Reads what FileRecorder.c has written.
+/// Reads a file that FileRecorder.c has written.
 std::vector<FileOp> readOps(const std::string &file);
 
 /// A tree of files: contents by path relative to the root. A folder has no content.
 using Tree = std::map<std::string, std::optional<std::string>>;
 
-/// Reads or writes a tree. writeTree() replaces what is there.
+/// Read or write a tree at `root`. writeTree() first removes all files at `root`.
 Tree readTree(const std::string &root);
 void writeTree(const std::string &root, const Tree &tree);
 
-/// A folder, as the processes see it and as the disk may have it.
+/// A folder in two states: as processes see it now, and as it may be after a power failure.
 class Disk {
 public:
-  /// Begins with a tree that is durable.
+  /// Begins with `tree`, which is on the disk.
   explicit Disk(const Tree &tree);
   /// Performs an operation whose paths begin with `root`. Throws std::runtime_error if the model
   /// has no such file.
   void perform(const FileOp &op, const std::string &root);
   /// Returns the tree that processes see.
   Tree current() const;
-  /// Calls back with each tree that a power failure may leave now. Ends if the callback returns
-  /// false.
+  /// Calls `callback` with each tree that a power failure may leave now, until it returns false.
   void forEachState(const std::function<bool(const Tree &)> &callback) const;
 
 private:
-  /// A change of a folder: one name goes, one name comes, or both.
+  /// A change of a folder, which removes the name `gone`, adds the name `name`, or does both.
   struct NameChange {
     std::string gone, name;
-    int node = -1; ///< of `name`; -1: no name comes
+    int node = -1; ///< node of `name`; -1 if no name is added
   };
   struct DataChange {
     bool truncates;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A run is determined by its choices: at each point 0 stands for the default. A depth-first search
-// increases the last choice that has another option, and makes default choices after it.
+// A run is determined by a list of choices, one for each point of a choice; 0 is the default
+// choice. A depth-first search increases the last choice that has another option, and uses the
+// default for all later choices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,7 @@ Interleavings::Process &Interleavings::add(std::string name, std::function<void(
     }
     std::lock_guard<std::mutex> lock(mutex);
     added.hasEnded = true;
-    added.body = nullptr; // closes what a crashed process holds
+    added.body = nullptr; // closes the descriptors of the process
     active = nullptr;
     returned.notify_one();
   });
@@ -55,7 +56,7 @@ Interleavings::Process &Interleavings::add(std::string name, std::function<void(
 
 //===- The process's side -------------------------------------------------===//
 
-/// Gives the turn back, and waits for the next.
+/// Ends this thread's turn, and waits for its next turn.
 void Interleavings::pause() {
   std::unique_lock<std::mutex> lock(mutex);
   active = nullptr;
@@ -112,14 +113,14 @@ void Interleavings::resume(Process &process) {
   returned.wait(lock, [&] { return active == nullptr; });
 }
 
-/// Returns the choice at this point: that of the search, or the default.
+/// Returns the choice that the search has made for this point, or the default.
 unsigned Interleavings::choose(unsigned options) {
   if (depth == choices.size())
     choices.push_back({0, options, ""});
   return choices[depth++].chosen;
 }
 
-/// Lets the clock jump to the next time that a process waits for. Returns false if none waits.
+/// Sets the clock to the next time for which a process waits. Returns false if no process waits.
 bool Interleavings::advance() {
   double next = INFINITY;
   for (auto &process : processes)
@@ -129,7 +130,7 @@ bool Interleavings::advance() {
   return std::isfinite(next);
 }
 
-/// Runs all processes to their ends. Returns what is wrong, or an empty text.
+/// Runs all processes until they have ended. Returns a description of a problem, or an empty text.
 std::string Interleavings::runOnce() {
   unsigned deviationsLeft = deviations, crashesLeft = crashes;
   size_t last = 0, turns = 0;
@@ -137,7 +138,7 @@ std::string Interleavings::runOnce() {
   depth = 0;
   while (true) {
     std::vector<Process *> ready, alive;
-    for (size_t i = 0; i < processes.size(); ++i) { // begins with the last process
+    for (size_t i = 0; i < processes.size(); ++i) { // the process of the last turn is first
       Process &process = *processes[(last + i) % processes.size()];
       if (isReady(process))
         ready.push_back(&process);

@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the code of several processes as threads of which one runs at a time. It is a Network
+// Runs the code of several processes as threads, one at a time. Interleavings is a Network
 // (launch/Network.h), so that the code stops at each call that other processes can observe:
 //
 //     listen, accept, connect     the thread may be interrupted before the call
 //     poll, sleep                 the thread waits for a descriptor or for the clock
 //
-// The clock stands still while a thread can run, then jumps to the next time that a thread waits
-// for. Bytes go through Unix sockets of this process, which deliver at once; a late message is a
-// late turn of its sender.
+// The clock is constant while a thread can run, and is then set to the next time for which a thread
+// waits. Bytes are sent through Unix sockets of this process without delay. A delayed message is
+// simulated by a delayed turn of its sender.
 //
-// The default order lets a thread run until it waits, then the next thread. explore() repeats a run
-// with each combination of at most `deviations` other choices of the next thread and at most
-// `crashes` threads that end at one of these points, where their descriptors are closed.
+// In the default order, a thread runs until it waits, and then the next thread runs. A run is
+// repeated with each combination of at most `deviations` other choices of the next thread and
+// `crashes` crashes. A crashed thread ends at one of these calls, and its descriptors are closed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,8 @@ public:
   private:
     friend class Interleavings;
     std::thread thread;
-    std::vector<pollfd> wanted; ///< descriptors that it waits for
-    double until = 0;           ///< time that it waits for
+    std::vector<pollfd> wanted; ///< descriptors for which the thread waits
+    double until = 0;           ///< time until which the thread waits
     std::condition_variable turn;
     bool waits = false, mustCrash = false;
   };
@@ -58,9 +58,9 @@ public:
   Process &add(std::string name, std::function<void()> body, bool starts = true);
   void start(Process &process) { process.hasStarted = true; }
 
-  /// Calls begin(), which adds processes, runs them, and calls judge(), which returns what is wrong
-  /// or an empty text. Repeats that for each order. Returns the first problem with its order, or an
-  /// empty text.
+  /// For each order, calls begin(), which adds processes, runs them, and calls judge(), which
+  /// returns a description of a problem or an empty text. Returns the first problem with its order,
+  /// or an empty text.
   std::string explore(const std::function<void()> &begin,
                       const std::function<std::string()> &judge);
   size_t numRuns() const { return runs; }
@@ -89,11 +89,11 @@ private:
   size_t runs = 0;
   double clock = 0;
   std::vector<std::unique_ptr<Process>> processes;
-  std::vector<Choice> choices; ///< of this run; those before `depth` have been made
+  std::vector<Choice> choices; ///< choices of this run, of which `depth` are made
   size_t depth = 0;
-  Process *active = nullptr; ///< whose turn it is; null: the scheduler's
+  Process *active = nullptr; ///< thread that runs; null if the scheduler runs
   std::mutex mutex;
-  std::condition_variable returned; ///< the turn, to the scheduler
+  std::condition_variable returned; ///< signals the end of a turn
 };
 
 } // namespace fsdprt::test

@@ -8,13 +8,13 @@
 // crashes, late ranks, duplicates, foreign processes and a second job at the same address. After
 // each run:
 //
-//  1. Every process has ended, within a limited time and number of turns: it met the others, or
-//     threw an error with a status and a message.
-//  2. A rank that met got the channel of its own job's host, for its own rank.
-//  3. Of a job without a crash, all ranks met or none did; of each rank, at most one process met.
+//  1. Every process has ended, within a limited time and number of turns: it met the other ranks,
+//     or threw an error with a status and a message.
+//  2. A rank that met the others received the channel of its own job's host, for its own rank.
+//  3. If no process of a job crashed, all its ranks met or none. At most one process met per rank.
 //
-// A host that has gathered its ranks sends each of them a tag with job and rank, by which the test
-// checks 2. The planted mistake is a rendezvous without job ids.
+// A host that has gathered its ranks sends each rank a tag with job and rank, with which the test
+// checks rule 2. One test plants a mistake, a rendezvous without job ids, which must be found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,15 +32,15 @@ using namespace fsdprt::test;
 namespace {
 constexpr double limitSeconds = 3;
 
-/// A process of a job. Its job has a name for the test, and an id that other processes see.
+/// A process of a job. The job has a name in the test, and an id that it sends to other processes.
 struct Rank {
   char job;
   uint32_t rank;
-  double late = 0;     ///< seconds after which it starts
-  const char *id = ""; ///< the job's id, if it is not the name
+  double late = 0;     ///< delay of its start in seconds
+  const char *id = ""; ///< id of the job; by default the name
 };
 
-/// What became of a process.
+/// The result of a process of a job.
 struct Outcome {
   Rank rank;
   const Interleavings::Process *process = nullptr, *host = nullptr;
@@ -50,12 +50,12 @@ struct Outcome {
   std::string message;
 };
 
-/// Explores a set of ranks of a job of `ranks`, and foreign processes.
+/// Explores orders of the processes `wanted`, whose jobs have `ranks` ranks, and foreign processes.
 class Meeting {
 public:
   Meeting(uint32_t ranks, std::vector<Rank> wanted, unsigned deviations, unsigned crashes)
       : ranks(ranks), wanted(std::move(wanted)), order(deviations, crashes) {}
-  /// Adds a process that connects to the address, sends bytes, and closes.
+  /// Adds a process that connects to the address, sends bytes, and closes the connection.
   Meeting &foreign(std::string bytes) {
     foreigners.push_back(std::move(bytes));
     return *this;
@@ -102,7 +102,7 @@ private:
         name, [this, host, hostProcess, &outcome] { attend(*host, hostProcess, outcome); });
   }
 
-  /// A rank, as in LauncherRendezvous.cpp.
+  /// Runs the process of a rank as LauncherRendezvous.cpp does.
   void attend(std::unique_ptr<RendezvousHost> &host, Interleavings::Process *hostProcess,
               Outcome &outcome) {
     LaunchPlace place = placeOf(outcome.rank);
@@ -129,7 +129,7 @@ private:
       outcome.message = error.what();
     }
   }
-  /// The host's process. Its end of the channels stays open until the run is judged.
+  /// Runs the host's process. The host's ends of the channels stay open until judge() is called.
   void serve(std::unique_ptr<RendezvousHost> host, Outcome &outcome) {
     try {
       std::vector<RendezvousHost::Member> members = host->gather();
@@ -138,7 +138,7 @@ private:
         ::send(members[rank].channel.get(), tag.data(), tag.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       }
       outcome.hasGathered = true;
-    } catch (const Error &) { // the ranks have been told
+    } catch (const Error &) { // the host has sent the error to the ranks
     }
   }
   void visit(const std::string &bytes) {
@@ -152,7 +152,7 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< processes, and those that met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< processes, and processes that met
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {
@@ -208,7 +208,7 @@ TEST(RendezvousOrder, ACrashAnywhere) {
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}}, 0, 2).explore(), "");
 }
 
-// A rank that crashed comes again as another process, or two processes have one rank.
+// Two processes have one rank, for example because a second one was started after a crash.
 TEST(RendezvousOrder, ARankTwice) {
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}, {'A', 1, 0.2}}, 1, 1).explore(), "");
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}, {'A', 0, 0.2}}, 1, 1).explore(), "");
@@ -236,7 +236,7 @@ TEST(RendezvousOrder, TwoJobsAtOneAddress) {
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}, {'B', 0}, {'B', 1}}, 0, 1).explore(), "");
 }
 
-// The planted mistake: the jobs have one id, as if ids were not compared.
+// Plants a mistake: two jobs have one id, as if ids were not compared.
 TEST(RendezvousOrder, FindsJobsThatAreNotKeptApart) {
   std::string problem =
       Meeting(2, {{'A', 0, 0, "J"}, {'A', 1, 0.7, "J"}, {'B', 0, 0, "J"}, {'B', 1, 0, "J"}}, 1, 0)

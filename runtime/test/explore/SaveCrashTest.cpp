@@ -5,14 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. fsdp-run saves several times, and FileRecorder.c records its calls.
-//  2. After each call, CrashStates.h gives all trees that a power failure may leave.
-//  3. SavedRun reads each tree that differs. If a save was complete ("saved step N" was printed),
-//  it
-//     must find that save or a later one; otherwise that, or nothing. What it finds must be equal
-//     to the save of a run without a failure, and a run must be able to go on saving there.
+//  2. For each call, CrashStates.h computes the trees that a power failure after it may leave.
+//  3. SavedRun opens each different tree. If a save was complete ("saved step N" was printed),
+//     SavedRun must find this save or a later save; otherwise it may find no save. A found save
+//     must equal the save of a run without a failure, and a run must be able to save to the tree.
 //
-// Tests with a planted mistake (a call of fsync left out, a rename too early) check that step 3
-// finds it.
+// Tests that plant a mistake (an omitted fsync, an early rename) check that step 3 finds the
+// mistake.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +30,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Recorded calls of a run, and what was on the disk before.
+/// Recorded calls of a run, and the files on the disk before the run.
 struct Recording {
   Tree before;
   uint64_t saved = 0; ///< step of the last complete save in `before`
@@ -54,7 +53,7 @@ protected:
   }
 
   /// Runs fsdp-run, which saves to disk/saves, and records its calls. `saved` is the step of a
-  /// complete save that is there already.
+  /// complete save that the folder already contains.
   Recording record(const std::string &options, uint64_t saved = 0) {
     bash("mkdir -p disk; rm -f ops");
     Recording recording = {readTree(at("disk")), saved, {}};
@@ -66,7 +65,7 @@ protected:
     return recording;
   }
 
-  /// Reads what a power failure left. Returns what is wrong, or an empty text.
+  /// Reads the tree that a power failure left. Returns a text about a problem, or an empty text.
   std::string judge(const Tree &tree, uint64_t saved) {
     writeTree(at("crash"), tree);
     std::string found, saves = at("crash") + "/saves";
@@ -92,7 +91,7 @@ protected:
     return "";
   }
 
-  /// Judges the states after each call. Returns the first problem, or an empty text.
+  /// Judges all states after each call. Returns the first problem, or an empty text.
   std::string explore(const Recording &recording) {
     Disk disk(recording.before);
     std::string problem;
@@ -123,8 +122,7 @@ protected:
     return problem;
   }
 
-  /// Checks that the model agrees with the file system about a recording, so that no call was
-  /// missed.
+  /// Checks that the model has the same files as the file system, so that no call was missed.
   void expectComplete(const Recording &recording) {
     Disk disk(recording.before);
     for (const FileOp &op : recording.ops)
@@ -136,8 +134,8 @@ protected:
               static_cast<ptrdiff_t>(4 - recording.saved));
   }
 
-  /// Explores a run that resumes from step 1 and saves step 2 again. 'latest' names step `latest`,
-  /// and the shell command `damage` changes the folder `disk` before.
+  /// Explores a run that resumes from step 1 and saves step 2 again. Before the run, 'latest' names
+  /// step `latest`, and the shell command `damage` changes `disk`.
   void expectReplaced(uint64_t latest, const std::string &damage, const std::string &options) {
     bash("mkdir disk; cp -r whole disk/saves; rm -r disk/saves/step-0000000[34]; " + damage);
     std::string line = saveName(latest) + " " + golden[latest] + "\n";
@@ -147,9 +145,9 @@ protected:
     EXPECT_EQ(explore(recording), "");
   }
 
-  std::map<uint64_t, std::string> golden; ///< hash of the index by step
+  std::map<uint64_t, std::string> golden; ///< hash of the index of each step
   fsdprt_artifact *artifact = nullptr;
-  /// What judge() has said, by the hash of the tree and of the step that was saved.
+  /// Results of judge(). The key is a hash of the tree and of the step that was saved.
   std::map<std::string, std::string> verdicts;
 };
 } // namespace
@@ -165,8 +163,8 @@ TEST_F(SaveCrash, NothingIsLost) {
   EXPECT_GT(verdicts.size(), 500u);
 }
 
-// A process died between the two renames of a save: step 2 is there, but 'latest' names step 1. The
-// run computes step 2 again.
+// A process died between the two renames of a save: the folder has step 2, but 'latest' names step
+// 1. The run computes step 2 again.
 TEST_F(SaveCrash, ReplacesASaveThatLatestDoesNotName) { expectReplaced(1, "true", ""); }
 
 // The newest save is damaged. The run resumes from step 1 and replaces step 2.
@@ -176,10 +174,10 @@ TEST_F(SaveCrash, ReplacesADamagedSave) {
 
 //===- Planted mistakes ---------------------------------------------------===//
 
-// Files of a save, its folder, and the folder of the saves' folder: without any one of their calls
-// of fsync, a power failure loses a save. Of the calls on the folder of saves and on 'latest', one
-// may be missing, because a run that finds no valid 'latest' takes the newest undamaged save;
-// without those on the folder, a save is lost.
+// Omits calls of fsync. If any one call on a file of a save, on its folder, or on the parent of the
+// folder of saves is omitted, a power failure loses a save. One call on the folder of saves or on
+// 'latest' may be missing, because a run without a valid 'latest' uses the newest undamaged save.
+// Without all calls on the folder of saves, a save is lost.
 TEST_F(SaveCrash, FindsEveryMissingFlush) {
   Recording recording = record("--keep=1");
   auto isFlushOfSaves = [&](const FileOp &op) {
@@ -204,8 +202,8 @@ TEST_F(SaveCrash, FindsEveryMissingFlush) {
 }
 
 // The folder of the second save gets its name, and the first save is removed, before a file of the
-// second save is flushed. If the flush followed the rename at once, no state would be lost: a run
-// finds the first save.
+// second save is flushed. If the flush directly followed the rename, no save would be lost, because
+// a run finds the first save.
 TEST_F(SaveCrash, FindsAnEarlyRename) {
   Recording recording = record("--keep=1");
   std::vector<FileOp> &ops = recording.ops;

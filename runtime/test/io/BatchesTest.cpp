@@ -161,7 +161,7 @@ TEST(Batches, TargetsAreShiftedByOne) {
       {input("t", FSDPRT_TOKENS, FSDPRT_I64, shape), input("y", FSDPRT_TARGETS, FSDPRT_I64, flat)},
       &tokens, 1, options);
   EXPECT_EQ(batches.trainTokens(), 150u);
-  EXPECT_EQ(batches.validationBatches(), 2u); // there are 6 windows, in batches of 4
+  EXPECT_EQ(batches.validationBatches(), 2u); // of 6 windows, 4 per batch
   for (uint64_t step = 0; step < 50; ++step) {
     auto x = copy(batches, step, 0, 0, 0), y = copy(batches, step, 0, 0, 1);
     for (int i = 0; i < 32; ++i) {
@@ -191,7 +191,7 @@ TEST(Batches, OverfitsOneBatchBelowTheLimit) {
   for (int64_t id : x)
     EXPECT_TRUE(id >= 0 && id < 10);
   const float *values = static_cast<const float *>(batches.train(0, 0, 0, 2));
-  EXPECT_NE(values[0], values[3]); // Two samples are not equal.
+  EXPECT_NE(values[0], values[3]); // the two samples differ
 }
 
 TEST(Batches, Refusals) {

@@ -88,7 +88,7 @@ TEST(OutputFile, EachHasATemporaryFileOfItsOwn) {
   EXPECT_EQ(contentOf(file.path), "second");
   EXPECT_EQ(contentOf(victim.path), "untouched");
   ASSERT_EQ(unlink((file.path + ".tmp").c_str()), 0);
-  // A link with this name is replaced. The target of the link is not changed.
+  // A symbolic link with the name of the output is replaced, and the link's target is not changed.
   ASSERT_EQ(unlink(file.path.c_str()), 0);
   ASSERT_EQ(symlink(victim.path.c_str(), file.path.c_str()), 0);
   OutputFile third(file.path, true);
@@ -162,7 +162,7 @@ TEST(InputFile, NoticesChanges) {
   std::string text(10000, 'a');
   Scratch cut(text), written(text), replaced(text), touched(text);
   InputFile a(cut.path, "x"), b(written.path, "x"), c(replaced.path, "x"), d(touched.path, "x");
-  // File times have the resolution of clock ticks. After the sleep, changes get another time.
+  // File times have the resolution of clock ticks. After the sleep, a change sets a different time.
   usleep(20000);
   ASSERT_EQ(truncate(cut.path.c_str(), 100), 0);
   EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"),
@@ -174,7 +174,7 @@ TEST(InputFile, NoticesChanges) {
   writeFile(written.path, other.data(), other.size());
   EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("another process wrote to it"),
             std::string::npos);
-  // A rename of another file to this name does not change the open file.
+  // A rename of another file to the name of an open file does not change the open file.
   writeFile(replaced.path + ".new", other.data(), other.size());
   ASSERT_EQ(rename((replaced.path + ".new").c_str(), replaced.path.c_str()), 0);
   EXPECT_EQ(refusal([&] { c.expectUnchanged(/*strictly=*/true); }), "");
@@ -186,8 +186,8 @@ TEST(InputFile, NoticesChanges) {
   EXPECT_NE(refusal([&] { d.expectUnchanged(/*strictly=*/true); }), "");
 }
 
-// If only the change time differs, the content decides: chmod changes no byte, but a rewrite does,
-// even if it restores the modification time.
+// If only the change time differs, the contents are compared. chmod changes no byte, but a rewrite
+// does, even if the modification time is restored.
 TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   std::string text(10000, 'a');
   Scratch file(text);
@@ -207,8 +207,8 @@ TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   ASSERT_EQ(unlink(file.path.c_str()), 0);
 }
 
-// A sparse file is larger than files that are compared as a whole. Changes at its end and inside of
-// sampled blocks must be found.
+// Uses a sparse file that is too large to be compared as a whole. Changes at the file's end and
+// inside of sampled blocks must be found.
 TEST(InputFile, ComparesASampleOfLargeFiles) {
   Scratch file(std::string("x"));
   uint64_t size = InputFile::wholeLimit + 12345;
@@ -230,7 +230,7 @@ TEST(InputFile, ComparesASampleOfLargeFiles) {
   EXPECT_NE(second, third);
 }
 
-// RFC 3720 has the checksum of 32 bytes of ones.
+// RFC 3720 gives the checksum of 32 bytes of 0xff.
 TEST(EventFile, Checksums) {
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c("", 0), 0u);

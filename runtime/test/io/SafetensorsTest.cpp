@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests valid files, and malformed files that readers of other programs have accepted.
+// Tests valid files, and malformed files that other programs have accepted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +27,10 @@ TEST(Safetensors, WritesWhatItReads) {
   std::vector<SafetensorsWriter::Entry> entries = {
       {"b", "BF16", {3}}, {"a", "F32", {2, 2}}, {"s", "F64", {}}, {"none", "F32", {0, 5}}};
   SafetensorsWriter writer(file.path, entries);
-  EXPECT_EQ(entries[0].name, "s"); // sorted by the width of elements, widest first, then by name
+  EXPECT_EQ(entries[0].name, "s"); // sorted by element width (widest first) and name
   std::vector<char> data(8 + 16 + 6, 'd');
   writer.write(data.data(), data.size());
-  EXPECT_THROW(SafetensorsFile(file.path), Error); // commit() makes the file visible
+  EXPECT_THROW(SafetensorsFile(file.path), Error); // only commit() creates the file
   writer.commit();
   SafetensorsFile read(file.path);
   EXPECT_EQ(read.getTensors().size(), 4u);
@@ -112,7 +112,7 @@ TEST(Safetensors, NegativeCorpus) {
   EXPECT_EQ(refusal([&] { SafetensorsFile read(fine.path); }), "");
   EXPECT_EQ(refusal([&] { SafetensorsFile read(metadata.path); }), "");
   std::string longHeader = safetensors(good, 8);
-  longHeader[5] = 1; // header length of 2^40
+  longHeader[5] = 1; // the header's length is now 2^40
   Scratch tooLong(longHeader), empty(""), seven("1234567");
   for (const Scratch *file : {&tooLong, &empty, &seven})
     EXPECT_NE(refusal([&] { SafetensorsFile read(file->path); }), "");

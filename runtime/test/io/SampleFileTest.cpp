@@ -23,7 +23,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// A file in the build folder that the destructor removes.
+/// A file in the build folder, which the destructor removes.
 struct Scratch {
   std::string path;
   explicit Scratch(const std::string &bytes, const std::string &extension = "")
@@ -46,7 +46,7 @@ std::string refusal(const std::function<void()> &body) {
   return "";
 }
 
-/// An input and the shape to which its description points.
+/// An input, and the shape to which `info` points.
 struct TestInput {
   std::vector<uint64_t> shape;
   fsdprt_input_info info = {};
@@ -246,7 +246,7 @@ TEST(SampleFile, DrawsOneRowForAllInputs) {
   Batches batches({x.info, y.info, t.info}, nullptr, 2, options, {&xs1, &ys1, &table1});
   EXPECT_EQ(batches.trainRows(), 15u);
   EXPECT_EQ(batches.validationRows(), 5u);
-  EXPECT_EQ(batches.validationBatches(), 1u); // in batches of 8 samples
+  EXPECT_EQ(batches.validationBatches(), 1u); // a batch has 8 samples
   EXPECT_TRUE(batches.isFixed(2));
   std::set<int64_t> drawn;
   for (uint64_t step = 0; step < 40; ++step)
@@ -280,7 +280,7 @@ TEST(SampleFile, RefusesUnequalSamples) {
       refuse({x.info, t.info}, {&xs, &ts}),
       "input 't' has leading dimension 3, other inputs have 4 samples, so it is the same at "
       "every step: expected a file of 3 rows, found 6");
-  // Targets of one dimension hold one window after another, each as long as a window of tokens.
+  // One-dimensional targets hold one window after another, each as long as a window of tokens.
   TestInput tokens("tokens", FSDPRT_I64, {4, 2}, 0, FSDPRT_TOKENS),
       flat("targets", FSDPRT_I64, {8}, 0, FSDPRT_TARGETS);
   EXPECT_EQ(sampleShapeOf({tokens.info, flat.info}, 1).samples, 4u);

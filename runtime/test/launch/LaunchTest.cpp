@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests which environment variables of launchers are accepted, and what ranks must agree on.
+// Tests the environment variables of launchers, and values that must be equal on all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ static const Variables slurm = {
 
 TEST(Launch, NoLauncher) {
   EXPECT_FALSE(placeIn({}));
-  // A Slurm batch script is not a job step, since it may start the ranks itself.
+  // A Slurm batch script is no job step, because the script may start the ranks itself.
   EXPECT_FALSE(placeIn({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 
@@ -78,7 +78,7 @@ TEST(Launch, PmiAndSlurm) {
 TEST(Launch, WhereRanksMeet) {
   Variables variables = torchrun;
   EXPECT_EQ(placeIn(variables)->meetingName, "");
-  // If the agent's store uses the port, ranks meet at a name that has the run id and restart count.
+  // If torchrun's store uses the port, ranks meet at a name with the run id and restart count.
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RUN_ID"] = "job";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
@@ -183,13 +183,13 @@ TEST(Launch, NamesTheJob) {
             "'x' (torchrun)");
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "x"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}),
             "'x' (torchrun) restarted 2 times");
-  // The default run id of torchrun is not unique, but its log folder is unique.
+  // The default run id of torchrun is not unique, but torchrun's log folder is unique.
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "none"}}), "");
   std::map<std::string, std::string> none = {
       {"TORCHELASTIC_RUN_ID", "none"},
       {"TORCHELASTIC_ERROR_FILE", "/tmp/t_1/none_2/attempt_0/1/error.json"}};
   EXPECT_EQ(jobOf(none), "'/tmp/t_1/none_2/attempt_0' (torchrun)");
-  // If several torchrun agents start the ranks, each agent has another folder.
+  // If several torchrun agents start the ranks, each agent has its own log folder.
   none["LOCAL_WORLD_SIZE"] = "1";
   EXPECT_EQ(jobOf(none), "");
   none["FSDP_RUN_JOB_ID"] = "mine";
@@ -257,7 +257,7 @@ TEST_F(MpiRun, LeavesTheSameFiles) {
               common + "b" + n + " --steps=6 --export=b.st --metrics=b.jsonl --val-every=2");
     expectSame("a.st", "b.st");
     EXPECT_EQ(bash("test $(wc -l < b.jsonl) = 6"), 0);
-    // The run under mpirun resumes from a save of the run without it, and the other way round.
+    // A run under mpirun resumes from a save of a run without mpirun, and vice versa.
     expectMpi(ranks, 0, "resumed",
               common + "a" + n + " --resume=a" + n + " --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -325,7 +325,7 @@ TEST_F(MpiRun, RefusesWhatRanksDoNotShare) {
   options.asynchronous = false;
   std::vector<std::byte> file = pack(toyManifest(options));
   writeFile(at("other.fsdp"), file.data(), file.size());
-  // Rank 1 gets another number of steps or another artifact than rank 0.
+  // These scripts give rank 1 another number of steps or another artifact than rank 0.
   script("steps", "[ $OMPI_COMM_WORLD_RANK = 1 ] && set -- \"$1\" \"$2\" --steps=4; exec \"$@\"");
   script("artifact", "run=$1; shift 2; [ $OMPI_COMM_WORLD_RANK = 1 ] && exec $run other.fsdp "
                      "\"$@\"; exec $run toy2.fsdp \"$@\"");

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs fsdp-run as torchrun does: one process per rank, with its rank and an address in the
-// environment. A test may have several cases. All their processes run concurrently.
+// environment. The processes of all cases of a test run concurrently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ class Meets : public Run {
 protected:
   struct Process {
     std::string environment, arguments;
-    int code; ///< expected exit code; -1 for any
+    int code; ///< expected exit code; -1 accepts any
     std::vector<std::string> words;
   };
   struct Case {
@@ -123,8 +123,7 @@ TEST_F(Meets, OverNccl) {
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
 }
 
-/// No port is left for fsdp-run if torchrun's agent uses MASTER_PORT itself, or in a Slurm job
-/// step.
+/// No port is left for fsdp-run if torchrun's agent uses MASTER_PORT, or in a Slurm job step.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;
   Descriptor agent = listenSomewhere(port);
@@ -165,7 +164,7 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   check({some, noFirst, alone});
 }
 
-// Right after a failure, ranks can meet at the same address, without errors of the failed attempt.
+// Immediately after a failed attempt, ranks can meet at the same address, without its errors.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
@@ -191,7 +190,7 @@ TEST_F(Meets, RefusesRanksThatContradictEachOther) {
   check({twice, size, all(2, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but "})});
 }
 
-/// A rank that fails early reports its error to the others immediately, not after a timeout.
+/// A rank that fails early reports its error to the other ranks immediately, not after a timeout.
 TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
   std::string arguments = toy(2) + " --rendezvous-timeout=60 --steps=2";
   std::vector<Case> cases;
@@ -224,7 +223,8 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
 TEST_F(Meets, WrongAddress) {
   uint32_t port = freePort();
   std::string arguments = toy(2) + " --rendezvous-timeout=3";
-  // RFC 5737 reserves the addresses 192.0.2.0/24, and RFC 6761 the domain "invalid".
+  // No machine has these addresses: RFC 5737 reserves 192.0.2.0/24, and RFC 6761 the domain
+  // "invalid".
   check({{{{torchrun(0, 2, port, "192.0.2.1"),
             arguments,
             FSDPRT_BAD_INPUT,
@@ -243,7 +243,8 @@ TEST_F(Meets, WrongAddress) {
             {"MASTER_ADDR", "nowhere.invalid"}}}}});
 }
 
-/// With few ephemeral ports, a rank that waits for rank 0's port can by chance connect to itself.
+/// If the system has few ephemeral ports, a rank that tries to connect to rank 0's port can get
+/// this port as its own and connect to itself.
 TEST_F(Meets, NobodyMeetsThemselves) {
   if (bash("unshare -rn true") != 0)
     GTEST_SKIP() << "a network of one's own is not allowed here";

@@ -27,7 +27,7 @@ inline sockaddr_in local(uint32_t port) {
 }
 
 /// Claims a port, so that no concurrent test can claim it with this function. The claim is a socket
-/// whose name has the port number. The system closes it when the process ends.
+/// whose name contains the port number, and which the system closes when the process ends.
 inline bool claimPort(uint32_t port) {
   static std::vector<Descriptor> claims;
   Descriptor claim(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -43,7 +43,7 @@ inline bool claimPort(uint32_t port) {
   return true;
 }
 
-/// Listens at a free port that no other test has claimed, below the ephemeral ports of the system.
+/// Listens at a free port that no other test has claimed, below the system's ephemeral ports.
 inline Descriptor listenSomewhere(uint32_t &port) {
   static std::random_device random;
   while (true) {

@@ -31,7 +31,7 @@ static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
 }
 
 /// Runs the host, rank 0 and a made-up rank 1, whose hello message is modified by `change`. Returns
-/// the errors that the host, rank 0 and rank 1 receive.
+/// the errors of the host, rank 0 and rank 1.
 static std::vector<std::string> meetOddly(const std::function<void(Frame &)> &change,
                                           fsdprt_status status) {
   uint32_t port = freePort();
@@ -154,8 +154,8 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
   }
 }
 
-/// The host must read and ignore messages that follow a rank's hello. Unread messages would keep
-/// its wait from blocking.
+/// The host must read and ignore messages that follow a rank's hello. With unread messages, the
+/// host's wait would return at once and use the processor.
 TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   uint32_t port = freePort();
   RendezvousHost host(placeOf(0, 2, port), 2);
@@ -179,8 +179,7 @@ TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   EXPECT_LT(seconds(after) - seconds(before), 0.5);
 }
 
-/// Another process may listen at rank 0's port. Whatever status it sends, a rank must not end with
-/// code 0.
+/// If another process listens at rank 0's port, no status that it sends may end a rank with code 0.
 TEST(Rendezvous, NoRefusalIsASuccess) {
   for (int32_t status : {0, 1, 2, 3, 4, 5, 99, 255, 256, -1}) {
     uint32_t port;
@@ -208,8 +207,8 @@ TEST(Rendezvous, NoRefusalIsASuccess) {
   }
 }
 
-/// Messages must not contain control characters of a received name. Received texts may lack a
-/// terminating zero byte.
+/// Error messages must not contain control characters of a received name, and received texts may
+/// lack a terminating zero byte.
 TEST(Rendezvous, BelievesNoText) {
   expectTold(meetOddly(
                  [](Frame &hello) {
@@ -238,7 +237,7 @@ TEST(Rendezvous, AConnectionThatSaysNothingChangesNothing) {
   other.join();
   hosting.join();
   ASSERT_EQ(members.size(), 2u);
-  // Each rank has the other end of its channel.
+  // Each rank has the other end of the host's channel for this rank.
   for (int rank : {0, 1}) {
     Message message;
     message.kind = Message::hello;
@@ -265,7 +264,7 @@ TEST(Rendezvous, CountsConnectionsThatSayNothing) {
     }
   });
   Descriptor silent = connectTo(port);
-  Descriptor confused = connectTo(port); // sends a valid frame that ranks do not send
+  Descriptor confused = connectTo(port); // sends a frame that no rank sends
   EXPECT_TRUE(sendFrame(confused.get(), Frame::make(Frame::welcome)));
   hosting.join();
   EXPECT_EQ(told,

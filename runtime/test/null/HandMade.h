@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A model with one unit of one parameter. Tests add buffers and commands. In the arena, other
-// ranges with fixed sizes in bytes precede the buffers:
+// Declares a model with one unit of one parameter, to which tests add buffers and commands. In the
+// arena, other ranges with fixed sizes in bytes precede the buffers:
 //
 //     p 256 | ids 64 | block 64 | rank 64 | 64 free | buffers
 //
@@ -31,10 +31,10 @@ struct HandMade {
   fb::Slice parameter() const { return {0, shardBytes, 0, 0, 0}; }
   fb::Slice ids() const { return {256, 64, 0, 0, 0}; }
 
-  /// Adds a buffer after all others. It is live from command `first` to command `last` of the step.
+  /// Adds a buffer after all others, which is live from command `first` to `last` of the step.
   fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
 
-  /// Like the functions that follow, appends a command to `to`. Returns the number of the command.
+  /// Appends a launch to `to` and returns its number. The next functions append other commands.
   uint32_t launch(Block &to, const char *label, std::vector<fb::Slice> reads,
                   std::vector<fb::Slice> writes, std::vector<fb::Slice> updates = {});
   void gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 1);
@@ -58,8 +58,7 @@ private:
 };
 
 /// Returns a valid step of two ranks: gather, forward, reduction and update. A wait follows each
-/// collective. If `channel` is 0, collectives are synchronous, and an empty fill replaces each
-/// wait.
+/// collective. If `channel` is 0, collectives are synchronous, and empty fills replace waits.
 HandMade soundStep(uint32_t channel = 1);
 
 inline bool contains(const std::string &text, const std::string &part) {
@@ -68,7 +67,7 @@ inline bool contains(const std::string &text, const std::string &part) {
 
 } // namespace fsdprt::test
 
-/// Expects that the text of the findings contains `part`. Otherwise prints the text.
+/// Expects that the text of the findings contains `part`, and otherwise prints this text.
 #define EXPECT_FOUND(hand, part)                                                                   \
   {                                                                                                \
     std::string text = (hand).findings();                                                          \

@@ -106,8 +106,7 @@ TEST(Null, ScratchIsWorthNothingBehindItsLaunch) {
 
 //===- GPUs ---------------------------------------------------------------===//
 
-/// Returns a program with a launch on a GPU. The kernel fetches rows of 64 bytes from a binding and
-/// has a workspace.
+/// Returns a program with a GPU kernel that fetches rows of 64 bytes and has a workspace.
 static HandMade onGpu() {
   HandMade hand;
   hand.manifest.gpu = std::make_unique<fb::GpuT>();

@@ -16,7 +16,7 @@ using Kind = fb::CollectiveKind;
 
 //===- Order --------------------------------------------------------------===//
 
-/// Returns the findings if `ranks` run the program of another artifact.
+/// Returns the text of the findings if `ranks` run the artifact of `peer`.
 static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t> ranks,
                                      const HandMade &peer) {
   NullOptions options;
@@ -28,7 +28,7 @@ static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t>
   return text;
 }
 
-/// Returns a step with a gather over each of the two axes.
+/// Returns a step with one gather over each of two axes; `swapped` exchanges the two gathers.
 static HandMade twoAxes(bool swapped) {
   HandMade hand(2, 2);
   fb::Slice a = hand.buffer("a", 512, 0, 1), b = hand.buffer("b", 512, 0, 1);
@@ -58,8 +58,8 @@ TEST(Null, MembersOfAGroupStartTheSameCollectives) {
       << text;
 }
 
-/// Each case changes one property of a collective on one rank, which is then no longer equal on all
-/// members of the group.
+/// Each case changes one property of a collective on one rank, so that the property is no longer
+/// equal on all members of the group.
 TEST(Null, MembersAgreeOnAllOfACollective) {
   auto text = [](void (*change)(fb::CollectiveT &)) {
     HandMade other = soundStep();
@@ -83,7 +83,7 @@ TEST(Null, GroupsThatWaitForEachOtherAreInACircle) {
   EXPECT_EQ(twoAxes(true).findings(), "");
   std::vector<uint64_t> three = {3};
   EXPECT_EQ(findingsWithPeers(twoAxes(false), three, twoAxes(true)),
-            ""); // Pairs of ranks can advance: 0 and 1, 1 and 3, ...
+            ""); // First ranks 0 and 1 can advance, then 1 and 3, ...
   std::string text = findingsWithPeers(twoAxes(false), {1, 2}, twoAxes(true));
   EXPECT_TRUE(
       contains(text, "each would wait for ever: expected one order of collectives on all ranks"))
@@ -152,7 +152,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
     }
 }
 
-/// A damaged manifest may be refused or accepted. If accepted, it must be walked to its end.
+/// A damaged manifest may be refused or accepted. An accepted manifest must be walked to its end.
 TEST(Null, SurvivesDamagedManifests) {
   std::mt19937 random(1);
   fb::ManifestT manifest = soundStep().manifest;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the thread of a save; a saver in the process of the test; and runs, whose saves must equal
-// those that end before the next step. SaveCallsTest.cpp kills runs at every call.
+// Tests the thread that writes a save, a saver in the process of the test, and runs. Saves that are
+// written while training continues must equal saves that end before the next step.
+// SaveCallsTest.cpp kills runs at every call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,7 @@ TEST(BackgroundTask, ThrowsItsErrorOnce) {
   EXPECT_THROW(task.finish(), Error);
   EXPECT_FALSE(task.hasFailed());
   task.finish();
-  // It can be used again.
+  // After a failure, the task can be started again.
   int calls = 0;
   task.start([&](const BackgroundTask::Cancelled &) { ++calls; });
   task.finish();
@@ -148,7 +149,7 @@ protected:
   SessionHandle session;
 };
 
-/// Limits the size of files that this process writes, while it lives.
+/// Limits the size of files that this process writes, as long as the object exists.
 class FileLimit {
 public:
   explicit FileLimit(uint64_t bytes) {
@@ -174,7 +175,7 @@ TEST_F(AsyncSaver, HasTheStatesOfItsStart) {
   fill(3);
   start(saver, 1);
   EXPECT_TRUE(saver.isBusy());
-  fill(4); // as the next step does
+  fill(4); // as the next step would
   FinishedSave done = pollToTheEnd(saver);
   EXPECT_EQ(done.step, 1u);
   EXPECT_GT(done.bytes, 1000u);
@@ -226,7 +227,7 @@ TEST_F(AsyncSaver, ReportsItsFailureAtTheNextStep) {
   }
   EXPECT_FALSE(saver.isBusy());
   EXPECT_EQ(list(), "latest\nstep-00000001\n");
-  // The saver works again when the cause is gone.
+  // The saver works again after the cause of the failure is removed.
   fill(5);
   start(saver, 3);
   EXPECT_EQ(saver.wait(session.get())->step, 3u);
@@ -301,7 +302,7 @@ TEST_F(AsyncRun, LeavesTheSameFiles) {
       EXPECT_EQ(bash("diff -r a" + ranks + " " + other + ranks), 0) << ranks << other;
       EXPECT_EQ(bash("cmp a.st " + other + ".st"), 0) << ranks << other;
     }
-    // A run resumes from such a save with the same results.
+    // A run that resumes from a save written during training has the same results.
     expect(0, "resumed after step 4",
            common + " --resume=b" + ranks + "/step-00000004 --save=d" + ranks + " --export=d.st");
     EXPECT_EQ(bash("cmp a.st d.st"), 0);
@@ -315,7 +316,7 @@ TEST_F(AsyncRun, KeepsTheNewestSaves) {
 }
 
 TEST_F(AsyncRun, EndsWithTheErrorOfAnotherProcess) {
-  // Only rank 1's file of the second save cannot be written.
+  // The only file that cannot be written is rank 1's file of the second save.
   Result result = run("async2.fsdp --steps=2000 --save-every=2 --save=s --processes",
                       "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_AT=1 FAIL_IN=s"
                       "/.step-00000004.tmp/rank-00001");

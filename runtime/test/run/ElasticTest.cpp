@@ -20,7 +20,7 @@ using namespace fsdprt::test;
 namespace {
 class Elastic : public Run {
 protected:
-  /// Keeps only one artifact per mesh.
+  /// Creates the folder with only one artifact per mesh.
   void SetUp() override {
     Run::SetUp();
     for (int shards = 1; shards <= 4; ++shards)
@@ -59,7 +59,7 @@ protected:
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
-  // An artifact with other options is farther, also if they only reserve memory for saves.
+  // An artifact with other options is less similar, even if they only reserve memory for saves.
   auto copies = pack(toyManifest({.shards = 3, .snapshot = true}));
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
@@ -82,7 +82,7 @@ TEST_F(Elastic, FindsArtifactsOfTheModel) {
 }
 
 TEST_F(Elastic, PrefersTheNearestArtifact) {
-  // The criteria are the name, then other options of the compiler, then the tokens of a step.
+  // The criteria are, in this order: the name, other compiler options, and the tokens of a step.
   add("a.fsdp", toy(4, {"mesh=shard=4", "overlap=true"}));
   add("toy3.fsdp", toy(3, {"mesh=shard=3"}));
   auto fewer = toy(3, {"mesh=shard=3", "overlap=true"});
@@ -140,7 +140,7 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
         "restarting from the last save in a on 3 ranks with toy3.fsdp (1 of at most 3)",
         "resumed after step 4 of a/step-00000004", "a step has 6 samples of 'ids'", "step 8/8"})
     expectIn(result.output, words);
-  // The weights must equal those of a run that is stopped after step 4 and resumed on 3 ranks.
+  // The weights must equal the weights of a run that ends after step 4 and is resumed on 3 ranks.
   expect(0, "saved step 4", "toy4.fsdp --steps=4 --save=b --seed=3");
   expect(0, "saved step 8", "toy3.fsdp --steps=8 --save=b --resume=b --export=b.st");
   EXPECT_TRUE(text("a.st") == text("b.st"));
@@ -157,7 +157,7 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
 }
 
 TEST_F(Elastic, ShrinksUntilTheLeast) {
-  // The fault occurs again after each restart, until there is no rank 2.
+  // The fault of rank 2 occurs after each restart, until no rank 2 is left.
   Result result = run("toy4.fsdp --processes --steps=3 --save=a --on-failure=restart "
                       "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");
   EXPECT_EQ(result.code, 0) << result.output;
@@ -170,7 +170,7 @@ TEST_F(Elastic, ShrinksUntilTheLeast) {
   expectIn(result.output, "on 3 ranks with toy3.fsdp (1 of at most 3)");
   expectIn(result.output, "; no restart: --elastic=3:4: expected an artifact for at most 2 ranks, "
                           "found those for 4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
-  // 3 ranks are left, but there is no artifact for 3 ranks, so the run restarts on 2 ranks.
+  // 3 ranks are left, but only an artifact for 2 ranks, so the run restarts on 2 ranks.
   ASSERT_EQ(bash("rm toy3.fsdp"), 0);
   result = run("toy4.fsdp --processes --steps=3 --save=c --on-failure=restart "
                "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");
@@ -193,7 +193,7 @@ TEST_F(Elastic, CountsEachLostRank) {
   expectIn(text("log"), "restarting from the beginning on 2 ranks with toy2.fsdp (1 of at most 3)");
 }
 
-/// With --elastic, the ranks of a launcher's job load the artifact for their number.
+/// With --elastic, the ranks of a launcher's job load the artifact for their number of ranks.
 TEST_F(Elastic, FollowsTheLauncher) {
   auto start = [&](int ranks, const std::string &arguments) {
     std::string port = std::to_string(freePort()), script;

@@ -49,8 +49,8 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns a case for each rank and each element of `phases`, in which the rank has a fault in
-  /// the phase.
+  /// Returns a case for each rank and each phase of `phases`, with a fault of the rank in the
+  /// phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -74,7 +74,7 @@ protected:
 
 TEST_F(Faults, KilledInEachPhase) {
   check(everywhere("kill", "--processes", FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
-  // The earlier save is undamaged, and the run resumes from it.
+  // The earlier save is undamaged, and a run resumes from this save.
   for (const char *phase : {"gather", "save"}) {
     std::string saves = std::string("saves.kill") + phase + "1";
     expect(0, "resumed after step 1",
@@ -213,7 +213,7 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A closed terminal sends SIGHUP to its session. The run must end after the current step and save.
+// A closed terminal sends SIGHUP to its session. The run must save and end after the current step.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -331,7 +331,7 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
        {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found rank 1 of 2"}}});
 }
 
-// FAIL_AT is larger than the number of calls of the first save, so only later saves fail.
+// Fails in a later save, because FAIL_AT is larger than the number of calls of the first save.
 TEST_F(Faults, FullDiskDuringASave) {
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
@@ -348,7 +348,7 @@ TEST_F(Faults, FullDiskDuringASave) {
   }
 }
 
-// Compares losses, weights and the optimizer's state, with threads and with processes.
+// Compares losses, weights and the optimizer's state of a resumed run with an uninterrupted run.
 TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   std::string words;
   for (int i = 0; i < 3000; ++i)
@@ -373,7 +373,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   }
 }
 
-// Before the first step, the run must fail with the place of the invalid token.
+// The run must fail before the first step, with the position of the invalid token in the message.
 TEST_F(Faults, TokensThatAreNone) {
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());

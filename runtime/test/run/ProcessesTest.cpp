@@ -38,7 +38,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
            common + "b" + n + " --steps=6 --export=b.st --processes --tensorboard=tb" + n);
     expectSame("a.st", "b.st");
     expectSame("a" + n, "b" + n);
-    // The run with --processes resumes from a save of the run without it, and the other way round.
+    // A run with --processes resumes from a save of a run without --processes, and vice versa.
     expect(0, "resumed",
            common + "a" + n + " --resume=a" + n + " --processes --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -127,7 +127,7 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   expect(2, "cannot", "toy3.fsdp --processes --export=no/such/folder --steps=2");
 }
 
-// Only the launcher receives a signal.
+// The signal is sent only to the launcher.
 TEST_F(Processes, EndBehindAStepWhenAsked) {
   EXPECT_EQ(bash(FSDP_RUN
                  " toy3.fsdp --processes --steps=100000000 --save=saves >log 2>&1 & run=$!\n"

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests the mapping between two layouts that are defined here, and runs of the toy model that
-// resume on another number of ranks. Also tests which files of a large save a rank opens, and that
+// resume on another number of ranks. Also tests which files of a large save a rank reads, and that
 // saves of other models are refused.
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,7 @@ using namespace fsdprt::test;
 //===- The mapping --------------------------------------------------------===//
 
 /// Returns an index with one unit in two pieces of 8 elements. Parameter 'a' has 2 x 3 elements
-/// from element 0. 'b' has 5 elements from element 7, in both pieces.
+/// from element 0 on. Parameter 'b' has 5 elements from element 7 on, and is in both pieces.
 static SaveIndex oneUnit() {
   SaveIndex index;
   index.modelSource = "m.mlir";
@@ -36,8 +36,8 @@ static SaveIndex oneUnit() {
   return index;
 }
 
-/// Returns an index with two units of one piece each. 'b' is at element 0 of unit 'one', and 'a' is
-/// at element 2 of unit 'two'.
+/// Returns an index with two units of one piece each. Parameter 'b' is at element 0 of unit 'one',
+/// and parameter 'a' at element 2 of unit 'two'.
 static SaveIndex twoUnits() {
   SaveIndex index;
   index.mesh = {{"shard", 1}};
@@ -85,13 +85,13 @@ TEST(SaveMapping, FindsParametersByName) {
     EXPECT_EQ(range.from, e.from) << e.state;
     EXPECT_EQ(range.fromBegin, e.fromBegin) << e.state;
   }
-  // 'b' begins in the last element of piece 0 and goes on in piece 1. Padding needs no file.
+  // 'b' begins in the last element of piece 0 and continues in piece 1. Padding needs no file.
   EXPECT_EQ(mapping.filesOf(saved, 0, 0, 8), (std::set<uint64_t>{0, 1}));
   EXPECT_EQ(mapping.filesOf(saved, 0, 0, 1), (std::set<uint64_t>{0}));
   EXPECT_EQ(mapping.filesOf(saved, 0, 1, 8), (std::set<uint64_t>{1}));
   EXPECT_EQ(mapping.filesOf(saved, 0, 5, 8), std::set<uint64_t>{});
   EXPECT_EQ(mapping.filesOf(saved, 4, 0, 8), (std::set<uint64_t>{0}));
-  // The parameter of 'one' is rounded from its master in each step.
+  // The parameter of 'one' is not reported, because each step rounds it from its master.
   EXPECT_EQ(mapping.conversions(), "momentum rounded from F32 to BF16");
 }
 
@@ -154,7 +154,7 @@ TEST(SaveMapping, RefusesOtherModels) {
   EXPECT_TRUE(has(problemOf(oneUnit(), wanted), "\n  and 10 more\nnote: "));
 }
 
-/// Each case makes an index whose parts contradict each other.
+/// Each case creates an index with contradictory parts.
 TEST(SaveMapping, RefusesContradictoryIndexes) {
   auto refuses = [](const std::string &words, auto change) {
     SaveIndex saved = oneUnit();
@@ -191,7 +191,7 @@ namespace {
 class Reshard : public Run {
 protected:
   Reshard() {
-    // In memory, flushing files is fast.
+    // Flushing files is fast in /dev/shm.
     if (access("/dev/shm", W_OK) == 0)
       root = "/dev/shm";
   }
@@ -245,7 +245,7 @@ protected:
 };
 } // namespace
 
-/// If a resumed run has no step left, --save writes the same states in the artifact's own layout.
+/// If no steps are left after a resume, --save writes the same states in the artifact's layout.
 TEST_F(Reshard, KeepsEveryElement) {
   expect(0, "saved step 5", "toy4.fsdp --steps=5 --save=s --lr=0.2 --seed=3");
   auto states = statesOf("s/step-00000005");
@@ -259,7 +259,7 @@ TEST_F(Reshard, KeepsEveryElement) {
              "last digits of losses differ";
     expect(0, note, other + ".fsdp --steps=5 --resume=s --save=" + other);
     EXPECT_TRUE(statesOf(other + "/step-00000005") == states) << other;
-    // The toy model also writes its padding, which is not loaded.
+    // The toy artifact also saves padding, but a resumed run does not load this padding.
     expect(0, "saved step 5",
            "toy4.fsdp --steps=5 --resume=" + other + " --save=back-" + other + " --processes");
     EXPECT_TRUE(statesOf("back-" + other + "/step-00000005") == states) << other;
@@ -271,8 +271,7 @@ TEST_F(Reshard, GoesOn) {
   expect(0, "saved step 5", "toy4.fsdp --steps=5 --save=s --seed=3");
   for (std::string other : {"toy1", "toy3", "toy2x2"}) {
     std::string resume = other + ".fsdp --steps=9 --resume=s --export=" + other;
-    // The toy model's reference adds in another order than 2 x 2 ranks, so its results are not
-    // equal.
+    // The reference adds in another order than 2 x 2 ranks do, so that results are not equal.
     expect(0, other == "toy2x2" ? "resumed" : "check against unsharded passed",
            resume + ".a" + (other == "toy2x2" ? "" : " --check-against=unsharded"));
     expect(0, "resumed after step 5", resume + ".b --processes --save=" + other);
@@ -283,7 +282,7 @@ TEST_F(Reshard, GoesOn) {
 
 TEST_F(Reshard, SavesBesideTheResumedSave) {
   expect(0, "saved step 2", "toy2.fsdp --steps=2 --save=s");
-  // The folder already has a save of step 2, so no other is written.
+  // The folder already has a save of step 2, so that no further save is written.
   Result result = run("toy3.fsdp --steps=2 --resume=s --save=s");
   EXPECT_EQ(result.code, 0) << result.output;
   EXPECT_FALSE(has(result.output, "saved step")) << result.output;
@@ -318,12 +317,11 @@ TEST_F(Reshard, RefusesOtherModels) {
   add("name.fsdp", manifest);
   expect(2, "\n  missing from the save: 'c' (11)\n  not a parameter of name.fsdp: 'b' (11)\n",
          "name.fsdp --resume=s");
-  // With several processes, the problem is reported in one line.
+  // With several processes, the run reports the problem in one line.
   expect(2, "not a parameter of name.fsdp: 'b' (11)", "name.fsdp --resume=s --processes");
 }
 
-/// If a save is larger than `limit`, a process with one rank opens only files that have elements of
-/// the rank.
+/// If a save is larger than `limit`, a process with one rank opens only files with its elements.
 TEST_F(Reshard, ReadsOnlyTheFilesItNeeds) {
   expect(0, "saved step 2", "toy4.fsdp --steps=2 --save=s");
   ASSERT_EQ(bash("rm s/step-00000002/rank-00003.safetensors"), 0);

@@ -25,7 +25,7 @@ struct Result {
   std::string output;
 };
 
-/// A test with a folder that has the toy model for 1 to 4 ranks: toyN.fsdp, and asyncN.fsdp with
+/// A test with a folder of toy artifacts for N = 1 to 4 ranks: toyN.fsdp, and asyncN.fsdp with
 /// memory for asynchronous saves.
 class Run : public testing::Test {
 protected:
@@ -44,7 +44,7 @@ protected:
   }
   void TearDown() override { ASSERT_EQ(std::system(("rm -rf " + folder).c_str()), 0); }
 
-  /// Uses a file system on which flushing is fast, if there is one. Call it before SetUp().
+  /// Uses a file system on which flushing is fast, if there is one. Must be called before SetUp().
   void useFastFiles() {
     if (access("/dev/shm", W_OK) == 0)
       root = "/dev/shm";

@@ -92,7 +92,7 @@ TEST_F(Run, WritesMetrics) {
   expect(0, "",
          "toy2.fsdp --steps=3 --metrics=again.jsonl --overfit --lr=0.25 --seed=7 "
          "--threads-per-rank=3");
-  std::string again = text("again.jsonl"); // equal to `metrics` except for the speed
+  std::string again = text("again.jsonl"); // equal to `metrics`, except for speeds
   EXPECT_EQ(again.substr(0, again.find("\"tokens_per")),
             metrics.substr(0, metrics.find("\"tokens_per")));
 }
@@ -162,7 +162,7 @@ TEST_F(Run, ValuesOfTheModel) {
   expect(0, "with seed 8\n", "some2.fsdp --seed=8" + still + "c");
   EXPECT_EQ(text("a"), text("b"));
   EXPECT_NE(text("a"), text("c"));
-  // Values of --init replace the model's values. A parameter with neither is an error.
+  // Values of --init replace the model's values. A parameter without values of either is an error.
   float ones[91];
   std::fill_n(ones, 91, 1.0f);
   auto write = [&](const char *file, const char *name, std::vector<uint64_t> shape, size_t size) {
@@ -356,7 +356,7 @@ TEST_F(Run, KeepsItsInputs) {
   expect(2, "other.fsdp: --export would overwrite the artifact", "toy2.fsdp --export=other.fsdp");
   expect(2, "toy2.fsdp: --metrics would overwrite the artifact", "toy2.fsdp --metrics=toy2.fsdp");
   expect(2, "t.txt: --metrics would overwrite --text", "toy2.fsdp --text=t.txt --metrics=t.txt");
-  // The name of a temporary file is unique, so the input x.safetensors.tmp does not change.
+  // The temporary file has a unique name, so that the input x.safetensors.tmp is not overwritten.
   expect(0, "written to x.safetensors",
          "toy2.fsdp --steps=1 --init=x.safetensors.tmp --export=x.safetensors");
   EXPECT_EQ(bash("cmp w.safetensors x.safetensors.tmp"), 0);
@@ -379,7 +379,7 @@ TEST_F(Run, ChecksOutputsBeforeItTrains) {
 }
 
 TEST_F(Run, EndsOnRequestWithItsWeights) {
-  // Tests in the background ignore SIGINT. Without this call, fsdp-run would inherit that.
+  // If this test runs in the background, SIGINT is ignored, and fsdp-run would inherit this.
   std::signal(SIGINT, SIG_DFL);
   for (auto [signal, code] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
     int status = bash("set -m; rm -f log e.safetensors; " FSDP_RUN

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kills the process, or fills the disk, at every system call of a save: of one that ends before the
-// next step, and of one that a thread writes while training continues.
+// Kills the process, or fills the disk, at every system call of a save. Tests saves that end before
+// the next step, and saves that a thread writes while training continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// A test with two steps, and a save after each, by the artifact that the parameter names.
+/// A test with two steps, each followed by a save. The parameter is the name of the artifact.
 class SaveCalls : public Run, public testing::WithParamInterface<const char *> {
 protected:
   SaveCalls() { useFastFiles(); }
@@ -118,7 +118,7 @@ TEST_P(SaveCalls, MayFindTheDiskFull) {
   for (size_t k = 1; k <= calls.size(); ++k) {
     Result result = run(steps + options, preload("full", k));
     if (result.code == 0) {
-      // Only removals or the flush of a folder follow the failing call.
+      // In this case, only removals or the flush of a folder follow the failing call.
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the index; 10 steps compared with 5 steps and 5 more after a resume; and kinds of damage to
-// a save.
+// Tests the index of a save, and saves with several kinds of damage. Compares 10 steps with 5
+// steps, a resume, and 5 more steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +75,7 @@ TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
     EXPECT_NE(refusal(text).find("nested more than 64 deep"), std::string::npos);
-  // Brackets inside strings do not count.
+  // Brackets inside strings do not count as nesting.
   EXPECT_EQ(refusal("{\"a\": \"" + deep + "\"}").find("nested"), std::string::npos);
 }
 
@@ -97,7 +97,7 @@ TEST(SaveIndex, IsRefusedWhenDamaged) {
       << refusal(later);
 }
 
-/// Each case makes an index with a correct hash but malformed contents.
+/// Each case creates an index with a correct hash but malformed contents.
 TEST(SaveIndex, IsRefusedWhenMalformed) {
   SaveIndex index = someIndex();
   const std::string text = writeIndex(index);
@@ -153,7 +153,7 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks);
     expect(0, "saved step 5: b" + ranks + "/step-00000005",
            base + " --steps=5 --lr-decay-steps=9 --min-lr=0.01 --metrics=b --save=b" + ranks);
-    // The resumed run takes the options that are missing here from the save.
+    // The resumed run reads the options that are missing in this command line from the save.
     expect(0, "resumed after step 5 of b" + ranks + "/step-00000005",
            "toy" + ranks +
                ".fsdp --text=book.txt --val-every=3 --steps=10 --metrics=b --export=b.st "
@@ -242,7 +242,7 @@ TEST_F(Save, RefusesBadUsage) {
   expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
   expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
-  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // must not create the folder
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // must not create `new`
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
@@ -257,7 +257,7 @@ TEST_F(Save, RefusesBadUsage) {
 }
 
 /// If --resume names a folder of saves, damaged saves cause a warning, and the newest undamaged
-/// save is used. If --resume names a damaged save, this is an error.
+/// save is used. If --resume names a damaged save, the run fails.
 TEST_F(Save, LeavesDamageOut) {
   expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=s --save-every=2");
   const std::string folder = "s/step-00000004/", resume = "toy2.fsdp --steps=5 --resume=s";
@@ -344,7 +344,7 @@ TEST_F(Save, FullDisk) {
 }
 
 TEST_F(Save, FlushesTheParentOfANewFolder) {
-  // Without this, a power failure could take the folder, with all saves in it.
+  // Without this flush, a power failure could remove the folder with all saves in it.
   ASSERT_EQ(bash("mkdir outer"), 0);
   std::string outer = at("outer");
   Result result =

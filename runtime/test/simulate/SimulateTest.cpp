@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares the duration of rings and of transfers that share links with formulas, and bandwidths
-// with a published curve. Checks that invalid files are refused, and that every step takes at least
-// and at most a computed time.
+// Compares the simulated times of rings and shared links with formulas, and bandwidths with a
+// published curve. Checks that invalid files are refused, and that durations of steps are within
+// bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,13 +39,13 @@ TEST(Transfer, RingsOfOneLevel) {
   EXPECT_EQ(planTransfer(cluster, Kind::all_gather, 8e8, {1, 1}).aloneSeconds(), 0);
 }
 
-// A ring of 16 ranks on nodes of 8 has 15 steps: 14 within nodes and one between nodes. The 8 ranks
-// of a node have one uplink each.
+// A ring of 16 ranks on nodes of 8 has 14 steps within nodes and one step between nodes, since the
+// last of 16 steps is not needed. The ranks share 8 uplinks.
 TEST(Transfer, RingsOfTwoLevels) {
   Cluster cluster = plainCluster({link("in", 8, 1e-6, 4e9), link("out", 64, 1e-4, 1e8)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 16e8, {16, 1}).aloneSeconds(),
               14e-6 + 1e-4 + 15e8 / 8e8, 1e-9);
-  // With one member per node, each member has one uplink.
+  // If the ring has one member per node, each member has one uplink.
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 4e8, {4, 8}).aloneSeconds(), 3e-4 + 3e8 / 1e8,
               1e-9);
 }
@@ -72,7 +72,7 @@ TEST(Links, OneChannelIsAQueueTwoShare) {
   EXPECT_NEAR(queue.finish(second), 4, 1e-9);
   EXPECT_NEAR(queue.flight(first).end, 2, 1e-9);
   EXPECT_NEAR(queue.flight(second).begin, 2, 1e-9);
-  // The shorter collective has half of the bandwidth, so it takes twice as long as alone.
+  // The shorter collective gets half of the bandwidth, so that it takes twice as long as alone.
   Links shared(1);
   first = shared.start(work(200, 0.01), 1, 0, 0);
   second = shared.start(work(100, 0.01), 2, 0, 0);
@@ -90,7 +90,7 @@ TEST(Links, LatencyLeavesTheLinksToOthers) {
   EXPECT_NEAR(links.finish(waits), 2, 1e-9);
 }
 
-// The host issues a collective while the previous collective of the channel is in flight.
+// The delay of the host has no effect while the previous collective of the channel is in flight.
 TEST(Links, DelaysHideBehindAQueue) {
   Links links(1);
   size_t first = links.start(work(10, 0.1), 1, 0, 0.5),
@@ -108,7 +108,7 @@ TEST(Links, ACollectiveThatEndsLaterThanItsLastChunkBeginsHoldsItsChannel) {
   EXPECT_NEAR(links.finish(next), 2, 1e-9);
 }
 
-// A collective also waits for the previous one of its channel if the two use different levels.
+// A collective waits for the previous collective of its channel even if they use different levels.
 TEST(Links, AChannelIsHeldWhateverTheLevel) {
   Links links(2);
   size_t first = links.start({"", 0, 1, {1, 0}, 0}, 1, 0, 0),
@@ -118,7 +118,7 @@ TEST(Links, AChannelIsHeldWhateverTheLevel) {
   EXPECT_NEAR(links.flight(next).begin, 1, 1e-9);
 }
 
-// Level 0 is idle for two thirds of the time while `both` waits for level 1.
+// While a collective uses both levels, the fast level is idle for two thirds of the time.
 TEST(Links, LevelsWorkAtTheSameTime) {
   Links links(2);
   size_t both = links.start({"", 0, 10, {0.1, 0.3}, 0}, 1, 0, 0),
@@ -129,12 +129,12 @@ TEST(Links, LevelsWorkAtTheSameTime) {
 
 //===- A published curve --------------------------------------------------===//
 
-// The published numbers are bus bandwidths in GB/s (10^9) of all-reduces over 8 x H200, measured
-// with NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08), network/README.md,
-// "all_reduce_bench.py". Each payload is timed alone, after a barrier. The cluster file's constants
-// are NCCL's own (2.30.7: src/graph/tuning.cc, src/graph/search.cc, src/enqueue.cc). The time that
-// torch needs to issue a collective is taken from the smallest payload; no other payload is used
-// for calibration.
+// The curve gives the bus bandwidth, in GB/s (10^9), of an all-reduce over 8 x H200 for each
+// payload, with NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08),
+// network/README.md, "all_reduce_bench.py". Each payload was timed alone, after a barrier. The
+// constants of the cluster file are those of NCCL (2.30.7: src/graph/tuning.cc,
+// src/graph/search.cc, src/enqueue.cc). The only calibration is the time that torch needs to issue
+// a collective, which is taken from the smallest payload.
 TEST(Curve, AllReduceOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   auto seconds = [&](double bytes, double issue) {
@@ -163,8 +163,8 @@ TEST(Curve, AllReduceOfEightH200) {
   EXPECT_NEAR(seconds(1 << 20, issue) / measured(1 << 20, 39.93), 1.14, 0.02);
 }
 
-// The log in the same source shows NCCL's choice of algorithm: a ring with protocol LL up to 1 MiB,
-// and NVLS from 2 MiB.
+// The log of the published curve shows NCCL's choice of algorithm: a ring with the protocol LL up
+// to 1 MiB, and NVLS from 2 MiB on.
 TEST(Curve, WaysOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   for (int power = 15; power <= 34; ++power)
@@ -173,8 +173,8 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The same source has bandwidths of other collectives with 16 GiB, which use rings, and of 1000
-// all-reduces of 4 MB in a row.
+// The source of the curve also has times of other collectives (rings) at 16 GiB, and of 1000
+// consecutive all-reduces of 4 MB.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   double bytes = std::ldexp(1, 34);
@@ -380,7 +380,7 @@ TEST(Simulation, EventsCoverTheStep) {
               static_cast<double>(step.events.size()));
 }
 
-// A kernel takes the time of its `moved_bytes` or, if they are 0, of the bytes of its bindings.
+// The time of a kernel is that of moving `moved_bytes` or, if this field is 0, its bindings.
 TEST(Simulation, CountsWhatKernelsMove) {
   Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e3;

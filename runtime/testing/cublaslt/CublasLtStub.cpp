@@ -8,7 +8,7 @@
 // FSDPRT_CUDA_LIBRARY names. A product is a PTX kernel with one thread per element, launched on the
 // caller's stream. The stub checks requirements of the library's documentation: descriptors,
 // leading dimensions, combinations of types, and the alignment that the caller stated to the
-// heuristic. An algorithm may only be used for the call for which the heuristic returned it.
+// heuristic. The stub rejects an algorithm in a call that differs from the call of the heuristic.
 //
 //   FSDPRT_CUBLASLT_STUB_VERSION   result of cublasLtGetVersion (default: 130000)
 //   FSDPRT_CUBLASLT_STUB_REFUSES   if 1, cublasLtCreate fails
@@ -128,7 +128,8 @@ std::string Call::problem() const {
   return "";
 }
 
-/// Returns an algorithm, which consists of [magic, hash of the call, workspace, alignments].
+/// Returns an algorithm: a magic number, the hash of the call, the workspace's size, and
+/// alignments.
 LtAlgorithm algorithmFor(const Call &call, const Preference &preference) {
   LtAlgorithm algorithm = {{magic, call.hash(), preference.workspace / 2}};
   for (int i = 0; i < 4; ++i)

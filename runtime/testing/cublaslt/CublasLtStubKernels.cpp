@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each thread computes one element of the result and adds its products in the order of k.
+// Each thread computes one element of the result, as a sum of products in the order of k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,8 @@ static std::string store(LtType type, const std::string &value, const std::strin
          address + "], %h1;\n";
 }
 
-/// Returns PTX for into = base + (batch * xbatch + i * xrow + j * xcol) * bytes, where x is
-/// `matrix`, and %rd40 holds the batch.
+/// Returns PTX that sets `into` to the address of element (i, j) of `matrix`, whose elements have
+/// `bytes` bytes. %rd40 holds the index in the batch.
 static std::string place(const std::string &matrix, const std::string &i, const std::string &j,
                          int bytes, const std::string &into) {
   std::string text = "  mul.lo.u64 " + into + ", %rd40, %" + matrix + "batch;\n";
@@ -56,7 +56,7 @@ static std::string place(const std::string &matrix, const std::string &i, const 
          ";\n  add.u64 " + into + ", " + into + ", %" + matrix + ";\n";
 }
 
-/// PTX for %f3 = tanh(sqrt(2/pi) (x + 0.044715 x^3)) for x in %f1. It leaves x^2 in %f2.
+/// PTX for %f3 = tanh(sqrt(2/pi) (x + 0.044715 x^3)) for x in %f1. The text leaves x^2 in %f2.
 static const char *const tanhText = R"(  mul.f32 %f2, %f1, %f1;
   mul.f32 %f3, %f2, 0f3D372713;
   fma.rn.f32 %f3, %f3, %f1, %f1;
@@ -121,7 +121,8 @@ static std::string entry(LtType factors, LtType result) {
   when(StubProduct::isGelu, "CURVED",
        std::string(tanhText) + "  add.f32 %f3, %f3, 0f3F800000;\n  mul.f32 %f1, %f1, 0f3F000000;\n "
                                " mul.f32 %f1, %f1, %f3;\n");
-  // The slope is (1 + t) / 2 + x / 2 (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2), with t = %f3.
+  // The derivative of GELU is (1 + t) / 2 + x / 2 (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2), with
+  // t = %f3.
   when(StubProduct::isGradient, "SLOPED",
        "  mov.f32 %f6, %f1;\n" + load(result, "%f1", "%rd17") + tanhText +
            R"(  fma.rn.f32 %f7, %f2, 0f3E095D4F, 0f3F800000;

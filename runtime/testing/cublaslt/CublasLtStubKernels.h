@@ -13,15 +13,15 @@
 
 namespace fsdprt::test {
 
-/// Distances in elements between consecutive rows, columns and matrices of a batch.
+/// Distances in elements between consecutive rows, columns, and matrices of a batch.
 struct StubStrides {
   uint64_t row, col, batch;
 };
 
-/// d = activation(a · b + c + bias), with column-major matrices as in the library.
+/// The product d = activation(a · b + c + bias), with column-major matrices as in cuBLASLt.
 struct StubProduct {
   enum Flag : uint32_t { adds = 1, hasBias = 2, isGelu = 4, storesArgument = 8, isGradient = 16 };
-  std::array<const void *, 6> pointers = {}; // a, b, c, d, bias and aux
+  std::array<const void *, 6> pointers = {}; // of a, b, c, d, bias and aux
   uint64_t m = 0, n = 0, k = 0, batches = 1;
   StubStrides a = {}, b = {}, c = {}, d = {};
   uint64_t auxLeading = 0;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Operations are executed with an explicit stack, since chains may have thousands of operations.
+// Operations are executed with an explicit stack, since chains may be too long for recursion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,7 +123,7 @@ static uint64_t rounded(uint64_t bytes) {
   return (bytes + granularity - 1) / granularity * granularity;
 }
 
-/// Returns the number of bytes that context, code and allocations of a device occupy.
+/// Returns the number of bytes that the context, the code and the allocations of a device occupy.
 uint64_t Driver::usedBytes(int device) const {
   uint64_t used = contexts[static_cast<size_t>(device)].users ? contextBytes : 0;
   for (const auto &[address, each] : allocations)
@@ -280,7 +280,7 @@ void Driver::executeBefore(const OperationRef &operation, Time limit) {
     if (stack.size() != height)
       continue;
     stack.pop_back();
-    // The operation may be waiting for peers that need work of another stream.
+    // The operation may wait for peers, which in turn may wait for work of another stream.
     if (!top->isDone && !execute(*top)) {
       if (!executeOther())
         return;
@@ -291,15 +291,14 @@ void Driver::executeBefore(const OperationRef &operation, Time limit) {
   }
 }
 
-/// Returns true if the operation is not done, but all operations before it are.
+/// Returns true if the operation is not done, but all operations that precede it are done.
 static bool mayBegin(const Operation &operation) {
   return !operation.isDone &&
          std::all_of(operation.after.begin(), operation.after.end(),
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute ready operations that wait for peers. Returns true as soon as one operation has
-/// ended.
+/// Tries to execute ready operations that wait for peers. Returns true after one has ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
@@ -378,8 +377,7 @@ OperationRef Driver::launchGraph(ExecutableGraph &graph, Stream &stream) {
     copy->stream = number;
     for (OperationRef &before : copy->after)
       before = made.at(before.get());
-    // An operation without predecessors follows the stream's earlier work and the graph's last
-    // launch.
+    // An operation without predecessors follows the stream's work and the graph's last launch.
     if (copy->after.empty())
       for (const OperationRef &before : {stream.last, graph.last})
         if (before)

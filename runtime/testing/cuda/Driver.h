@@ -6,16 +6,15 @@
 //
 // Emulates devices, contexts, allocations, and streams whose operations run as late as possible:
 //
-//   call    adds an operation to the graph of pending work, after the last operation of its stream
-//           and after the events for which the stream waits
+//   call    adds an operation after the last one of its stream and the events it waits for
 //   wait    (synchronise, or a synchronous copy) runs only the operations that precede it
 //   query   runs the same operations as a wait, for half a second at most
 //
-// A missing event therefore gives a wrong result. Footprints also reports pairs of unordered
-// operations. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs randomly chosen ready operations, with
-// seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel N never ends; with fail:N,
-// kernel N fails; with slow:N, each kernel takes N ms longer; with unordered, streams ignore
-// events. cuInit fails for other values of these variables, so that typing errors are detected.
+// A missing event therefore causes a wrong result. Footprints also reports unordered accesses. With
+// FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs ready operations in a random order with seed N.
+// FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel N never ends; with fail:N, kernel
+// N fails; with slow:N, each kernel takes N ms longer; with unordered, streams ignore events.
+// cuInit fails for other values of these variables, to detect typing errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +72,7 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
+  std::function<std::vector<Touched>()> body; ///< empty if it only orders other operations
 
   /// Set for work that waits for peers. `begin` is called at submission and returns the function
   /// `attempt`, which returns true when the work has ended.
@@ -99,7 +98,7 @@ struct Capture {
 struct Stream {
   Context *context = nullptr;
   uint32_t number = 0;
-  OperationRef last; ///< last operation of the stream, or of its capture while there is one
+  OperationRef last; ///< last operation of the stream; of its capture, if it is captured
   OperationRef lastBefore;
   std::shared_ptr<Capture> capture;
 };
@@ -126,7 +125,7 @@ struct Entry {
   std::string name;
   uint64_t dynamicShared;
 };
-/// A module. The code of a module occupies device memory from the first look-up or launch of an
+/// A module. The code of a module occupies device memory after the first look-up or launch of an
 /// entry, as with CUDA_MODULE_LOADING=LAZY, the default.
 struct LoadedModule {
   LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
@@ -174,7 +173,7 @@ public:
   void expectRoom(int device, uint64_t bytes) const;
   uint64_t add(Allocation allocation);
   void free(uint64_t address, bool isPinned);
-  /// Returns the allocation that has [address, address + count). Throws Misuse if there is none.
+  /// Returns the allocation that contains [address, address + count), or throws Misuse.
   Storage &range(uint64_t address, uint64_t count, const char *what);
 
   //===- Handles --------------------------------------------------------------===//
@@ -194,14 +193,14 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true if `operation` is done or null. `last` of an empty stream is null.
+  /// Returns true if `operation` is done, or is null as in an empty stream.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
   /// host is then ordered after the operation.
   void await(const OperationRef &operation,
              std::chrono::milliseconds limit = std::chrono::hours(1000));
-  /// Returns true if the operation was done before the call. Otherwise executes it within a query's
-  /// time limit.
+  /// Returns true if the operation was done before the call. Otherwise executes the operation
+  /// within the time limit of a query.
   bool query(const OperationRef &operation);
   void awaitAll();
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
@@ -211,7 +210,7 @@ public:
   /// after the kernel has ended.
   bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
-  /// Counts kernels if the planted fault has this kind. Returns true for the kernel with the fault.
+  /// Counts kernels if the planted fault is `kind`. Returns true for the kernel with the fault.
   bool isFaulty(const char *kind);
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
@@ -228,7 +227,7 @@ private:
   bool executeOther();
 
   std::map<Context *, Stream *> ownStreams;
-  std::map<uint32_t, uint32_t> times; // number of submitted operations, by stream
+  std::map<uint32_t, uint32_t> times; // number of submitted operations of each stream
   uint32_t lastStream = 0;
   std::vector<OperationRef> pending;
   Clock host;
@@ -244,8 +243,7 @@ Context *&currentContext();
 /// Return properties that all devices have.
 int capability();
 uint64_t memoryBytes();
-/// Returns a message about the first environment variable with an invalid value, or an empty
-/// string.
+/// Returns a message about the first environment variable with an invalid value, or "".
 std::string wrongVariable();
 
 /// Runs the body of a driver function. Prints an exception and returns the exception's result code,

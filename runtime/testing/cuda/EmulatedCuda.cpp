@@ -7,9 +7,9 @@
 // Implements the part of CUDA's driver API that runs programs, so that a program that loads libcuda
 // by name runs without a GPU. The library has devices with the properties of sm_90a, modules of
 // PTX, memory of device and host, streams, events and graphs (Queues.cpp). Names, numbers and
-// argument orders are taken from cuda.h of CUDA 13. If the emulator finds a fault in a kernel, it
-// prints the fault to standard error, and the launch and all later calls fail, as on a GPU. The
-// emulator also prints errors that CUDA does not report: a wait for an event that was never
+// argument orders are taken from cuda.h of CUDA 13. If the emulator finds a fault in a kernel, the
+// library prints the fault to standard error, and the launch and all later calls fail, as on a GPU.
+// The library also prints errors that CUDA does not report: a wait for an event that was never
 // recorded, and unordered accesses of two streams to the same bytes.
 //
 // The library does not support machine code, textures, peers without mutual access, and streams
@@ -38,7 +38,7 @@ constexpr int maxDynamicShared = 8;                  // a CUfunction_attribute
 constexpr int jitErrorLog = 5, jitErrorLogBytes = 6; // CUjit_option values
 constexpr uint64_t sharedWithoutAsking = 48 * 1024, mostShared = 232448;
 
-/// CUlaunchAttribute and CUlaunchConfig. Only the attribute of the cluster size is supported.
+/// CUlaunchAttribute and CUlaunchConfig. The only supported attribute is the cluster size.
 constexpr int clusterDimension = 4;
 struct LaunchAttribute {
   int id, pad;
@@ -51,8 +51,7 @@ struct LaunchConfig {
   uint32_t count;
 };
 
-/// Returns the ranges that a kernel accessed, and clears the marks of their bytes
-/// (Storage::touched).
+/// Returns the ranges that a kernel has accessed, and clears their flags in Storage::touched.
 std::vector<Touched> takeTouched(Driver &driver) {
   std::vector<Touched> found;
   for (auto &[address, allocation] : driver.allocations) {
@@ -131,7 +130,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   return success;
 }
 
-/// Source or target of a copy. `storage` is null for host memory that the driver did not allocate.
+/// Source or target of a copy. `storage` is null for host memory that the driver has not allocated.
 struct Side {
   Storage *storage;
   uint64_t address;
@@ -149,7 +148,7 @@ uint8_t *bytesOf(const Side &side) {
                       : reinterpret_cast<uint8_t *>(side.address);
 }
 
-/// Copies bytes immediately, together with their marks in Storage::written.
+/// Copies bytes immediately, together with their flags in Storage::written.
 void copyNow(const Side &to, const Side &from, uint64_t bytes) {
   std::memmove(bytesOf(to), bytesOf(from), bytes);
   if (!to.storage)
@@ -443,7 +442,7 @@ Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
     return success;
   });
 }
-/// Fails for host memory that is not pinned, because CUDA may access it at any time.
+/// Fails for host memory that is not pinned, which CUDA could access at any later time.
 Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     copy(driver, to, from, bytes, stream, false, false);

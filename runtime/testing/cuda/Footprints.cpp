@@ -54,7 +54,7 @@ void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touc
   uint64_t at = touched.begin;
   for (auto span = spans.lower_bound(at); at < touched.end;) {
     if (span == spans.end() || span->first > at) {
-      // No operation has accessed these bytes yet.
+      // This is the first access to these bytes.
       uint64_t end = span == spans.end() ? touched.end : std::min(span->first, touched.end);
       span = spans.emplace_hint(span, at, Span{end, {}, {}});
     }
@@ -78,7 +78,7 @@ void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touc
 }
 
 void Footprints::add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched) {
-  // Reads are added first, since the operation may write the range that it reads.
+  // Reads are added before writes, since an operation may write the range that it reads.
   for (const Touched &each : touched)
     if (!each.isWrite)
       add(stamp, clock, each);

@@ -6,7 +6,8 @@
 //
 // Two operations on different streams that access the same bytes must be ordered if one of them
 // writes. Events, streams and waits of the host order operations. Each operation has a vector clock
-// of the operations before it. Each range of bytes records its last write and the reads since.
+// of the operations that precede it. A range of bytes records its last write and the reads since
+// this write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +47,8 @@ struct Stamp {
 
 class Footprints {
 public:
-  /// Adds the accesses of an operation. Throws an Error if an earlier access conflicts with one of
-  /// these accesses and is not ordered before it.
+  /// Adds the accesses of an operation. Throws an Error if one of these accesses conflicts with an
+  /// earlier access that is not ordered before it.
   void add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched);
   /// Drops the recorded accesses to freed memory.
   void forget(uint64_t begin, uint64_t end);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Functions of libfsdp-emulated-cuda.so beyond the driver API, for libraries whose operations on a
-// stream wait for other processes. A wait for the stream calls `attempt` until the work has ended.
-// A graph that captured such work repeats the work at each launch.
+// Declares functions of libfsdp-emulated-cuda.so that are not in the driver API, for libraries
+// whose operations on a stream wait for other processes. A wait for the stream calls `attempt`
+// until the work has ended. A graph that captured such work repeats the work at each launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +23,9 @@ struct fsdp_emulated_cuda_work {
   const char *name;
   uint64_t source, sourceBytes, target, targetBytes;
   void *user;
-  /// Called at the start of each execution. Returns the argument `begun` of `attempt`.
+  /// Called at the start of each execution. Returns the argument `begun` of attempt().
   void *(*begin)(void *user);
-  /// Receives the host addresses of source and target. Returns 1 when the work has ended, 0 before.
+  /// `source` and `target` are host addresses. Returns 1 when the work has ended, and 0 before.
   int (*attempt)(void *begun, const void *source, void *target);
 };
 int fsdp_emulated_cuda_enqueue(void *stream, const fsdp_emulated_cuda_work *work);

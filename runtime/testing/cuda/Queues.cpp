@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A capture covers the stream on which it began and the streams that wait for one of its events.
-// When the capture ends, all of these streams must have been joined to the first stream. A captured
+// A capture covers the stream on which the capture began, and the streams that wait for an event of
+// the capture. When the capture ends, the first stream must have waited for the others. A captured
 // stream executes no other work.
 //
 //===----------------------------------------------------------------------===//
@@ -33,8 +33,7 @@ static void leaveAll(const std::shared_ptr<Capture> &capture) {
   }
 }
 
-/// If the stream is captured, invalidates the capture and throws, because the host must not wait
-/// for a captured stream.
+/// Invalidates the capture of a stream and throws, because the host must not wait for the stream.
 static void expectNoCapture(Stream &stream, const char *what) {
   if (!stream.capture)
     return;

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Preloaded with LD_PRELOAD. Counts the calls that change files below the folder FAIL_IN. Before
-// call number FAIL_AT the process is killed (FAIL_HOW=kill), or that call and all later ones that
-// need disk space fail with ENOSPC (FAIL_HOW=full) or EIO (FAIL_HOW=io). FAIL_LOG gets a line per
-// call. With FAIL_HOW=replace, files opened to be read are FAIL_OTHER instead. FAIL_RANK limits it
-// to a rank.
+// Preloaded with LD_PRELOAD. Counts the calls that change files below the folder FAIL_IN. With
+// FAIL_HOW=kill, the process is killed before call number FAIL_AT. With FAIL_HOW=full or io, this
+// call and all later calls that need disk space fail with ENOSPC or EIO. With FAIL_HOW=replace,
+// FAIL_OTHER is opened in place of existing files of the folder. A line per call is written to
+// FAIL_LOG. If FAIL_RANK is set, the library has no effect on other ranks.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -27,13 +27,13 @@
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int calls;
-static char names[1024][256]; /* names of open files below the folder, by descriptor */
+static char names[1024][256]; /* names of open files below FAIL_IN, by descriptor */
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
 /* Returns 1 if FAIL_RANK is unset or equals the rank in --launched-rank or RANK. */
 static int isMeant(void) {
-  static int known; /* 1 no, 2 yes */
+  static int known; /* 0: not computed yet, 1: no, 2: yes */
   const char *rank = getenv("FAIL_RANK");
   if (!rank || known)
     return known != 1;
@@ -44,7 +44,7 @@ static int isMeant(void) {
   if (fd >= 0)
     NEXT(close)(fd);
   line[size > 0 ? size : 0] = 0;
-  const char *own = getenv("RANK"); /* set by other launchers */
+  const char *own = getenv("RANK"); /* set by launchers such as torchrun */
   if (!own)
     own = getenv("OMPI_COMM_WORLD_RANK");
   known = own && strcmp(own, rank) == 0 ? 2 : 1;
@@ -61,7 +61,7 @@ static int isBelow(const char *path) {
   return folder && path && strstr(path, folder) != NULL;
 }
 
-/* Counts a call; returns 1 if it must fail. */
+/* Counts a call. Returns 1 if the call must fail. */
 static int passes(const char *what, const char *path, int needsRoom) {
   const char *at = getenv("FAIL_AT"), *how = getenv("FAIL_HOW"), *log = getenv("FAIL_LOG");
   pthread_mutex_lock(&guard);
@@ -133,7 +133,7 @@ int rename(const char *from, const char *to) {
 }
 
 int unlinkat(int folder, const char *path, int flags) {
-  passes("unlinkat", path, 0); /* Counts files of any folder, because only saving removes files. */
+  passes("unlinkat", path, 0); /* Any folder is counted, because only saves remove files. */
   return NEXT(unlinkat)(folder, path, flags);
 }
 

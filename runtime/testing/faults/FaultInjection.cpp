@@ -34,7 +34,7 @@ static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
 }
 
 namespace {
-/// Injects the fault when the faulty rank reaches the place of the fault.
+/// Injects the fault when the faulty rank reaches the step and phase of the fault.
 class FaultInjector : public RankObserver {
 public:
   FaultInjector(const RankFault &fault, std::optional<uint32_t> gradient)

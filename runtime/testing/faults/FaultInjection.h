@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Injects faults for tests and hidden options of tools. The functions are not part of the C
-// interface.
+// Injects faults for tests and hidden options of tools. This file is not part of the C interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,17 +16,16 @@
 namespace fsdprt {
 
 struct InjectedFaults {
-  /// One plus a rank, or 0 for none. The rank's contribution to the first reduce-scatter of the
-  /// program 'step' is left out, or to the largest all-reduce if there is no reduce-scatter.
+  /// One plus a rank, or 0 for no fault. The rank's contribution to the first reduce-scatter of the
+  /// program 'step' or, if there is none, to its largest all-reduce, is omitted.
   uint32_t dropGradientOfRank = 0;
-  /// Fault of a rank, in the form of RankFault::parse(); empty for none.
+  /// Fault of a rank, as text for RankFault::parse(), or empty.
   std::string rankFault;
-  /// The only kinds of kernels to run (execute/SessionHooks.h); empty for all.
+  /// The only kinds of kernels to run (execute/SessionHooks.h). If empty, all kernels run.
   std::string onlyKinds;
 };
 
-/// Applies the faults to the next session that this thread creates. Throws an Error if they are
-/// invalid.
+/// Applies the faults to the next session of this thread. Throws an Error if they are invalid.
 void injectFaults(const InjectedFaults &faults);
 
 } // namespace fsdprt

@@ -4,13 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Preloaded with LD_PRELOAD. Appends each successful call that changes or flushes a file below the
-// folder RECORD_IN (an absolute path) to the file RECORD_TO, with its data, in the order of their
-// returns. Several processes may append to one file. A line on standard output that begins with
-// "saved step" is recorded too. A record, for CrashStates.h, is
+// Preloaded with LD_PRELOAD. Records each successful call that changes or flushes a file below the
+// folder RECORD_IN (an absolute path). Records are appended to the file RECORD_TO in the order in
+// which the calls return. Several processes may append to one file. A line that begins with "saved
+// step" on standard output is recorded too. A record, for CrashStates.h, is
 //
-//     kind (1) | bytes of path (4) | of the second path (4) | offset (8) | bytes of data (8) |
-these
+//     kind (1) | path bytes (4) | second path bytes (4) | offset (8) | data bytes (8) | the bytes
 //
 //===----------------------------------------------------------------------===*/
 
@@ -39,7 +38,7 @@ static int isBelow(const char *path) {
   return length && strncmp(path, folder, length) == 0 && (path[length] == '/' || !path[length]);
 }
 
-/* Writes the absolute path of a name relative to an open folder. */
+/* Sets `path` to the absolute path of `name`, which may be relative to an open folder. */
 static void resolve(int folder, const char *name, char *path) {
   char base[PATH] = "";
   if (name[0] == '/') {
@@ -100,7 +99,7 @@ static void noteTwo(char kind, int fromFolder, const char *from, int toFolder, c
     record(kind, first, second, 0, "", 0);
 }
 
-/* Calls the next function under the lock, so that records have the order of the calls. */
+/* Calls the real function under the lock, so that records have the order of the calls. */
 #define CALLED(type, expression)                                                                   \
   pthread_mutex_lock(&guard);                                                                      \
   type result = (expression);

@@ -24,7 +24,7 @@ using namespace fsdprt::test;
 namespace {
 using Block = std::vector<std::unique_ptr<fb::CommandT>>;
 
-/// A command and its position.
+/// A command of `step`, with its position in a block and its number in the program.
 struct Place {
   Block *block;
   size_t index;
@@ -36,7 +36,7 @@ struct Place {
 /// An artifact in which a fault is planted.
 struct Subject {
   fb::ManifestT manifest;
-  std::vector<Place> places; // commands of `step`, by their numbers
+  std::vector<Place> places; // commands of `step`, indexed by number
 
   explicit Subject(const Artifact &artifact) {
     artifact.manifest().UnPackTo(&manifest);
@@ -66,7 +66,7 @@ private:
   }
 };
 
-/// Returns the slices that a command accesses, each with true if the command writes it.
+/// Returns the slices that a command accesses, each with a flag: true if the command writes it.
 std::vector<std::pair<fb::Slice *, bool>> slicesOf(const fb::ManifestT &manifest,
                                                    fb::CommandT &command) {
   std::vector<std::pair<fb::Slice *, bool>> slices;
@@ -141,7 +141,7 @@ bool moveMap(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Makes a transfer synchronous, and leaves its wait without a start.
+/// Makes a transfer synchronous, so that its wait waits for a transfer that was not started.
 bool dropToken(Subject &, const Place &place) {
   if (!startedBy(place.command()))
     return false;
@@ -152,8 +152,7 @@ bool dropToken(Subject &, const Place &place) {
   return true;
 }
 
-/// Moves the wait of a transfer after the first command that accesses its target or writes its
-/// source.
+/// Moves a transfer's wait after the first command that accesses its target or writes its source.
 bool delayWait(Subject &subject, const Place &place) {
   std::optional<uint32_t> id = startedBy(place.command());
   if (!id)
@@ -187,8 +186,8 @@ fb::BufferT *bufferOf(Subject &subject, const fb::Slice &slice, uint32_t number)
   return nullptr;
 }
 
-/// Extends a range to 64 bytes after the end of its buffer. A range within another live buffer
-/// would not be a fault.
+/// Moves a range so that it ends 64 bytes after the end of its buffer. A range within another live
+/// buffer would be no fault.
 bool moveRange(Subject &subject, const Place &place, size_t which) {
   auto slices = slicesOf(subject.manifest, place.command());
   if (which >= slices.size() || slices[which].first->bytes() == 0)
@@ -228,7 +227,7 @@ bool dropProducer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Moves a buffer whose lifetime begins at the command onto another live buffer.
+/// Moves the buffer whose lifetime begins at the command to the address of another live buffer.
 bool moveBuffer(Subject &subject, const Place &place) {
   for (auto &buffer : subject.layout().buffers) {
     if (buffer->program != subject.stepNumber() || buffer->first != place.number ||
@@ -252,8 +251,7 @@ bool moveBuffer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Exchanges a collective with the next collective of the block. Commands between the two stay in
-/// place.
+/// Exchanges a collective with the next one of the block. Commands between them do not move.
 bool swapCollectives(Subject &, const Place &place) {
   if (!place.command().body.AsCollective())
     return false;
@@ -266,7 +264,7 @@ bool swapCollectives(Subject &, const Place &place) {
   return false;
 }
 
-/// Exchanges two dependent commands.
+/// Exchanges a launch with the next launch, which reads the first launch's result.
 bool swapDependent(Subject &subject, const Place &place) {
   Block &block = *place.block;
   fb::CommandT &first = place.command();
@@ -298,7 +296,7 @@ std::string firstFinding(const Subject &subject, const Artifact *sound = nullptr
   NullOptions options;
   options.steps = 2;
   std::shared_ptr<const Artifact> planted = rebuild(subject.manifest);
-  // Only one of several ranks runs the artifact with the fault.
+  // The last rank runs the artifact with the fault, and all other ranks run `sound`.
   if (sound)
     options.peers[sound->getMesh().ranks() - 1] = planted;
   NullResult result = walkPrograms(sound ? *sound : *planted, options);
@@ -399,7 +397,7 @@ int main(int argc, char **argv) {
       Subject subject(*Artifact::open(argv[1], Rules::form));
       size_t first = std::strtoull(argv[4], nullptr, 10),
              last = argc == 6 ? first + 1 : subject.places.size();
-      // The fault is planted at the first place that allows it, from `first` on.
+      // The fault is planted at the first place, beginning with `first`, that allows the fault.
       for (size_t at = first; at < last; ++at)
         if (plantOne(subject, argv[3], at)) {
           std::vector<std::byte> file = pack(subject.manifest, {});

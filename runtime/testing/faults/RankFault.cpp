@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The process sends a signal to itself, so that the signal arrives at the planned place.
+// A faulty process sends a signal to itself, so that the signal arrives at the planned place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ void RankFault::inject() const {
     _exit(0);
   case Kind::slow:
     sleep(4);
-    // The delay is repeated at each launch or collective of the step.
+    // inject() is called, and thus the delay repeated, at each launch or collective of the step.
     break;
   case Kind::hang:
     for (;;)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fault for tests of the loss of a rank. The rank fails at a given place in the program.
+// Declares a fault for tests of lost ranks: the rank fails in a given step and phase.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ struct RankFault {
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
-  /// Injects the fault. If the fault stops the process, returns when the process continues. Does
-  /// nothing for `nan`, because only the caller has the gradient.
+  /// Injects the fault. If the fault stops the process, returns when the process is continued. Does
+  /// nothing for `nan`, which the caller injects because it has the gradient.
   void inject() const;
 };
 

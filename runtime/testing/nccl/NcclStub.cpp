@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Creates and destroys communicators, and checks calls on communicators. NcclStubDevice.cpp
-// implements streams, memory and transfers. One lock protects the state of the process; a holder of
-// this lock may briefly take the lock of the shared state. Calls wait only for these two locks.
-// Operations make progress only during calls.
+// implements streams, memory and transfers. One lock protects the state of the process, and another
+// lock the shared state. A thread that holds the first lock may briefly take the second lock. Calls
+// wait only for these two locks. Operations make progress only during calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,11 +101,11 @@ NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
 
 thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
-// Number of the current group, because several calls of one group may use one communicator.
+// Number of the current group, in which several calls may use one communicator.
 thread_local uint64_t groupNumber = 0;
 
-/// Checks a call on a communicator. The communicator must exist, no other thread may be in a call
-/// on it, and, unless `anyTime` is true, no earlier call may be in progress.
+/// Checks a call on a communicator, which must exist and must not be in use by another thread.
+/// Unless `anyTime` is true, no earlier call on it may be in progress.
 class CommCall {
 public:
   CommCall(const char *function, NcclComm handle, bool anyTime)
@@ -145,7 +145,7 @@ NcclResult began(Comm *comm) {
   return ncclInProgress;
 }
 
-/// Ends the call in progress of all members.
+/// Marks the call in progress of each member as ended.
 void complete(CommunicatorGroup &clique) {
   for (Member &member : clique.members)
     member.underWay = false;
@@ -305,7 +305,7 @@ NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
   return result;
 }
 
-/// Stores the result of a split, if the split has ended.
+/// Stores the new communicator of a split, if the split has ended.
 static void takeChild(Comm *comm) {
   if (!comm->splitTo || comm->shared().splitRounds == comm->splitRound)
     return;
@@ -371,7 +371,7 @@ NcclResult ncclCommAbort(NcclComm handle) {
   if (call.result != ncclOk)
     return call.result;
   if (WorldLock lock(*call.comm->world); lock)
-    // Collectives of the other members can no longer end.
+    // Without this member, collectives of the other members can no longer end.
     call.comm->shared().isBroken = true;
   end(call.comm);
   return ncclOk;
@@ -440,12 +440,12 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
         all.value("error_at", 1) == static_cast<int64_t>(number)) {
       comm->self().error = static_cast<NcclResult>(all.value("error", 0));
       all.lastError = "net: connection closed by peer";
-      return ncclInProgress; // The collective never starts.
+      return ncclInProgress; // The collective is never submitted.
     }
   }
   if (!submit(comm, stream, what, source, target))
     return all.wrong(format("%s: the device refuses the collective", what.function));
-  // Some calls return success instead of ncclInProgress.
+  // To test both cases, some calls return success instead of ncclInProgress.
   if (number % 3 == 0)
     return ncclOk;
   comm->looks = 2;

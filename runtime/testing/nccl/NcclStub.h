@@ -16,8 +16,9 @@
 //   - a blocking communicator, a stream of another device, or memory that the device cannot access.
 //
 // A rejected call fails, ncclGetLastError returns the reason, and fsdprt_nccl_stub_violations
-// counts the call. Tests load the library as the runtime does, and find the functions below by
-// dlsym. The environment variable FSDPRT_NCCL_STUB also sets switches: "version=20700,devices=1".
+// counts the call. Tests load the library as the runtime does, and find the functions of this file
+// by dlsym. The environment variable FSDPRT_NCCL_STUB also sets switches:
+// "version=20700,devices=1".
 //
 //   version         result of ncclGetVersion
 //   devices         number of devices
@@ -44,8 +45,8 @@ extern "C" {
 /// set() sets a switch; reset() clears switches, counts and violations.
 void fsdprt_nccl_stub_set(const char *name, int64_t value);
 void fsdprt_nccl_stub_reset(void);
-/// Return the numbers of calls of a function such as "ncclCommAbort", of communicators created so
-/// far, and of communicators that exist.
+/// Return the number of calls of a function such as "ncclCommAbort", the number of communicators
+/// created so far, and the number of communicators that exist.
 uint64_t fsdprt_nccl_stub_calls(const char *function);
 uint64_t fsdprt_nccl_stub_made(void);
 uint64_t fsdprt_nccl_stub_living(void);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements functions of CUDA's driver. The host acts as all devices.
+// Implements functions of CUDA's driver. The host executes the work of all devices.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Uses streams and memory of the emulated driver, which FSDPRT_CUDA_LIBRARY must name. A collective
-// is work on the stream of its member: it runs in stream order, repeats with each launch of a graph
-// that captured it, and takes part in the detection of races. A wait for the stream attempts the
-// work, under the driver's lock. The attempt fails while another thread holds the stub's lock,
-// because that thread may be about to take the driver's lock.
+// is work on the stream of its member. The work runs in stream order, repeats with each launch of a
+// graph that captured it, and is checked for races. A wait for the stream attempts the work while
+// it holds the driver's lock. The attempt fails while another thread holds the stub's lock, because
+// that thread may be about to take the driver's lock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 namespace {
-/// A collective submitted to a stream, and one execution of it. A graph may execute the collective
-/// many times.
+/// Work is a collective submitted to a stream, and Begun one execution of it. A graph may execute
+/// the collective many times.
 struct Work {
   Comm *comm;
   Call call;
@@ -46,8 +46,7 @@ Function *driver(const char *name) {
   return reinterpret_cast<Function *>(found);
 }
 
-/// All work and its executions, which are never freed because streams may use them until the
-/// process ends.
+/// All work and all executions. They are never freed, because streams may use them at exit.
 struct All {
   std::mutex lock;
   std::deque<Work> works;

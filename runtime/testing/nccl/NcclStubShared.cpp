@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The id of a world is "fsdprt stub PROCESS DESCRIPTOR INODE", by which other processes open the
-// file through /proc. Each combination of clique, slot and member has a range of the file for its
-// contribution. Pages of a range exist only while they hold data.
+// The id of a world is "fsdprt stub PROCESS DESCRIPTOR INODE", with which other processes open the
+// world's file through /proc. Each combination of clique, slot and member has a range of the file
+// for its contribution. Pages of a range exist only while they hold data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 static constexpr int lockSeconds = 30;
-static constexpr uint64_t roomFor = uint64_t(1) << 32; // greatest size of a contribution
+static constexpr uint64_t roomFor = uint64_t(1) << 32; // greatest size of a contribution in bytes
 
 /// Worlds that this process has mapped.
 static std::map<std::string, std::weak_ptr<World>> &known() {

@@ -7,15 +7,15 @@
 // A world is the shared state of the communicator of all ranks and of all communicators split from
 // it. A world is an anonymous file in memory (memfd), which the ranks map, whether they are threads
 // or processes. The id of the world names the process and the descriptor that hold the file open.
-// The file disappears even if ranks are killed.
+// The file is freed even if ranks are killed.
 //
 //     [ lock, counts, cliques with their collectives in progress
 //     | contributions of members: a hole in the file where there are none ]
 //
-// A clique is the shared state of one communicator. The n-th collectives of its members belong
-// together. A member that arrives at a collective writes its contribution to the file; after all
-// members have arrived, each reads its result. The lock is robust: if its owner dies, the world is
-// marked as broken, and no member waits for ever.
+// A clique is the shared state of one communicator. The n-th collectives of all its members are one
+// collective. A member that arrives at a collective writes its contribution to the file; after all
+// members have arrived, each member reads its result. The lock is robust: if its owner dies, the
+// world is marked as broken, and no member waits for ever.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ struct Call {
   char function[24] = "";
 };
 
-/// A collective in progress. Collective n of a clique uses slot n % mostUnderWay, after the earlier
-/// collectives of that slot have ended.
+/// A collective in progress. Collective n of a clique uses the slot n % mostUnderWay, after the
+/// earlier collectives of this slot have ended.
 struct Slot {
   enum Verdict : uint32_t { open, agreed, hangs };
   uint64_t uses; // number of collectives that have ended in this slot
@@ -56,33 +56,34 @@ struct Member {
   uint32_t worldRank; // rank in the communicator of all ranks
   bool isThere, underWay;
   NcclResult error;
-  int color, key;             // arguments of the split in progress
-  uint32_t child, childPlace; // clique and rank from the last split
+  int color, key;             // arguments of ncclCommSplit
+  uint32_t child, childPlace; // clique and rank after the last split
 };
 
 struct CommunicatorGroup {
-  // `size` is the number of members. The other fields count members that have made the call.
+  // `size` is the number of members. `joined`, `finalized` and `splits` count members that have
+  // called init, finalize or split.
   uint32_t size, joined, finalized, splits;
   uint64_t splitRounds;
-  bool isBroken;     // a member has aborted
-  char problem[256]; // description of how the calls of members differ
+  bool isBroken;     // true if a member has aborted
+  char problem[256]; // difference between the calls of members
   Member members[mostMembers];
   Slot slots[mostUnderWay];
 };
 
 struct SharedNcclState {
   pthread_mutex_t lock;
-  bool isBroken; // a process died in the middle of a call
+  bool isBroken; // true if a process died during a call
   uint32_t cliques;
-  uint64_t executed, begunBy[mostMembers]; // collectives completed, and begun by each rank
+  uint64_t executed, begunBy[mostMembers]; // counts of collectives: completed, and begun by rank
   CommunicatorGroup clique[mostCliques];
 };
 
 class World {
 public:
-  /// Creates a world. Returns null if there is no memory.
+  /// Creates a world. Returns null if memory is missing.
   static std::shared_ptr<World> make();
-  /// Returns the world of an id, mapped once per process, or null if the world no longer exists.
+  /// Returns the world of an id, which is mapped once per process, or null if there is none.
   static std::shared_ptr<World> find(const NcclId &id);
   ~World();
   World(const World &) = delete;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The state of one process: communicators, streams and counts. NcclStubShared.h declares the state
-// that communicators share. A collective runs when it has reached the front of every member's
-// stream.
+// Declares the state of one process: communicators, streams and counts. NcclStubShared.h declares
+// the state shared by communicators. A collective runs when it has reached the front of every
+// member's stream.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,14 +29,14 @@ namespace fsdprt::stub {
 
 struct Comm {
   std::shared_ptr<World> world;
-  // `place` is the rank in the clique, and `worldRank` the rank in the first communicator.
+  // `place` is the rank in the clique, and `worldRank` the rank in the communicator of all ranks.
   uint32_t clique = 0, place = 0, worldRank = 0;
   CudaContext context = nullptr;
   std::atomic<bool> inside{false};
   bool isGone = false;
   uint64_t group = 0;          // group that contains the call in progress; 0 for none
   int looks = 0;               // number of polls until the call in progress ends
-  NcclComm *splitTo = nullptr; // target of the result of the split of round `splitRound`
+  NcclComm *splitTo = nullptr; // where to store the communicator of split `splitRound`
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
@@ -60,14 +60,14 @@ struct Move {
 };
 /// Advances a member's execution. Returns true when the collective has ended for the member.
 bool arrive(Move &move);
-/// Returns the delay, in seconds, with which collectives reach the stream.
+/// Returns the delay, in seconds, with which collectives of the member reach the stream.
 double delayOf(const Comm &comm);
 
-/// A command of a stream: a collective, an event, a wait for an event, or a fill. If there is an
-/// event, `number` is the index of the event's record.
+/// A command of a stream: a collective, an event, a wait for an event, or a fill. For an event or a
+/// wait for an event, `number` is the index of the record of the event.
 struct Command : Move {
   Event *event = nullptr;
-  bool waits = false; // waits for the record of `event` instead of making it
+  bool waits = false; // waits for `event` instead of recording it
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;
@@ -84,14 +84,14 @@ struct State {
   std::map<std::string, uint64_t> calls;
   uint64_t violations = 0, made = 0, living = 0, registered = 0;
   std::string firstViolation, lastError;
-  std::shared_ptr<World> promised; // world of the last new id, until a rank of this process joins
+  std::shared_ptr<World> promised; // world of the last id, until a rank joins
   std::set<Stream *> streams;
   std::map<const char *, size_t> pinned, onDevice;
   static thread_local CudaContext current;
 
   void setFromText(const char *text);
   int64_t value(const char *name, int64_t usual) const;
-  /// Counts a rejected call and returns its result.
+  /// Counts a rejected call and returns ncclInvalidUsage.
   NcclResult wrong(const std::string &what);
   Stream *stream(CudaStream handle) const {
     auto *stream = reinterpret_cast<Stream *>(handle);
@@ -120,7 +120,7 @@ inline uint64_t sizeOf(NcclType type) {
                                                : 4;
 }
 
-/// NcclStubDevice.cpp and NcclStubEmulated.cpp both implement the functions below.
+/// NcclStubDevice.cpp and NcclStubEmulated.cpp both implement the functions that follow.
 CudaContext currentContext();
 /// Returns the context of a stream, or null if the stream is unknown.
 CudaContext contextOf(CudaStream stream);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A member writes its contribution when it arrives, and reads its result after all have arrived.
+// A member writes its contribution when it arrives, and reads its result after all members have
+// arrived.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A library for NVTX_INJECTION64_PATH. The library writes the ranges of all threads to
-// FSDPRT_NVTX_STUB_LOG: a line "THREAD DEPTH NAME" for the begin of a range, and "THREAD DEPTH" for
-// its end. Like some real tools, the library writes to function tables without checking their
-// sizes. With FSDPRT_NVTX_STUB_REFUSES, it subscribes to no ranges.
+// A profiling tool for tests, which NVTX_INJECTION64_PATH names. The library writes the ranges of
+// all threads to FSDPRT_NVTX_STUB_LOG: a line "THREAD DEPTH NAME" for the begin of a range, and
+// "THREAD DEPTH" for its end. Like some real tools, the library writes to function tables without
+// checking their sizes. If FSDPRT_NVTX_STUB_REFUSES is set, the library subscribes to no ranges.
 //
 //===----------------------------------------------------------------------===//
 

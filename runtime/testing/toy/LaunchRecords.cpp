@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The toy's kernels are written for any size. For each phase of a manifest, one record is appended
-// to the launch object of the phase's function. The symbol table gives the object's place in the
-// file.
+// The toy's kernels support any size. For each phase of a manifest, one record is appended to the
+// launch object (SYMBOL.launch) of the phase's function. The symbol table contains the object's
+// position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ T read(const std::vector<std::byte> &image, uint64_t offset) {
   return value;
 }
 
-/// Returns the offset in the file of an address.
+/// Returns the file offset of an address of the image.
 uint64_t offsetOf(const std::vector<std::byte> &image, uint64_t address) {
   auto header = read<Elf64_Ehdr>(image, 0);
   for (int i = 0; i < header.e_phnum; ++i) {
@@ -80,7 +80,7 @@ std::vector<std::byte> test::imageFor(const fb::ManifestT &manifest) {
     }
   for (const auto &[symbol, words] : records) {
     auto object = objects.find(symbol + FSDPRT_LAUNCH_SUFFIX);
-    // An object is missing in a test of unknown functions.
+    // A test of unknown functions has symbols without an object.
     if (object == objects.end())
       continue;
     if (words.size() > object->second.words)

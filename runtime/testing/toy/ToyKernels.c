@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiled to a shared object without a C library, like images of the compiler. The table of
-// pointers makes the loader apply relocations. LaunchRecords.cpp fills in the launch records, which
-// depend on the sizes of the model.
+// Compiled to a shared object without a C library, like images of the compiler. `table`, which
+// contains pointers, makes the loader apply relocations. LaunchRecords.cpp fills in the launch
+// records, which depend on the sizes of the model.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -33,7 +33,7 @@ LAUNCHES(toy_report);
 LAUNCHES(toy_hang);
 LAUNCHES(toy_call);
 
-/* (w, tokens i64[8], targets i64[8], gradient): pulls w towards the ids. */
+/* (w, tokens i64[8], targets i64[8], gradient): the gradient moves w towards the ids. */
 void toy_gradient(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *w = b[0];
   const int64_t *tokens = b[1], *targets = b[2];
@@ -42,7 +42,7 @@ void toy_gradient(Bindings b, int64_t begin, int64_t end, void *workspace) {
     gradient[i] = w[i] - 0.01f * (float)(tokens[i % 8] + 2 * targets[(i / 8) % 8]);
 }
 
-/* (gradient, w, loss, shared scratch): partial sums of 16, then their sum. */
+/* (gradient, w, loss, shared scratch): sums of 16 squares each, then the sum of these sums. */
 void toy_loss_parts(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *gradient = b[0];
   float *parts = b[3];
@@ -108,7 +108,7 @@ void toy_update(Bindings b, int64_t begin, int64_t end, void *workspace) {
   }
 }
 
-/* (squares, one per 16 floats; loss; block): the range is the squares to add. */
+/* (squares, one in 16 floats; loss; block): adds the squares [begin, end). */
 void toy_finish(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *squares = b[0], *loss = b[1];
   float *block = b[2], sum = 0;
@@ -124,7 +124,7 @@ void toy_report(Bindings b, int64_t begin, int64_t end, void *workspace) {
   ((float *)b[1])[7] = *(const float *)b[0];
 }
 
-/* (counter): does not return unless the counter is below 2 */
+/* (block): increments block[9], and does not return while block[9] is at least 2. */
 void toy_hang(Bindings b, int64_t begin, int64_t end, void *workspace) {
   volatile float *block = b[0];
   block[9] += 1;
@@ -132,7 +132,7 @@ void toy_hang(Bindings b, int64_t begin, int64_t end, void *workspace) {
     ;
 }
 
-/* (counter): opens a socket, as a kernel never does */
+/* (block): opens a socket, a system call that kernels may not use. */
 void toy_call(Bindings b, int64_t begin, int64_t end, void *workspace) {
 #ifdef __x86_64__
   long result;

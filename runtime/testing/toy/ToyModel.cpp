@@ -287,7 +287,7 @@ private:
       addSnapshot();
   }
 
-  /// Adds a copy of both states in the host arena, and the program that makes it.
+  /// Adds memory in the host arena for copies of both states, and the program that copies them.
   void addSnapshot() {
     fb::LayoutT &layout = *manifest.layouts[0];
     uint64_t begin = (layout.arena_bytes + FSDPRT_HOST_ARENA_ALIGNMENT - 1) /
@@ -396,7 +396,7 @@ std::vector<std::byte> test::toyValues() {
   std::vector<std::byte> values(128 + 2 * 11);
   std::memcpy(values.data() + 64, &toyValue, sizeof toyValue);
   for (uint16_t i = 0; i < 11; ++i) {
-    // The values start at 1 and grow by one unit in the last place.
+    // The first value is 1, and each next value is larger by one unit in the last place.
     uint16_t bits = static_cast<uint16_t>(0x3f80 + i);
     std::memcpy(values.data() + 128 + 2 * i, &bits, sizeof bits);
   }

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The model has one unit with two parameters (w 13x7 with decay, b 11) in at least 128 elements.
-// The loss moves each element towards a number made from the rank's tokens. The artifact has all
-// programs, collectives with start and wait, loops, kernels with two phases, and shared scratch, so
-// that tests do not need the compiler. Tests may change the manifest before they pack it.
+// The model has one unit with two parameters, w of shape 13x7 (with weight decay) and b of shape
+// 11, in at least 128 elements. Training moves each element towards a number computed from the
+// rank's tokens. The artifact has all programs, collectives with start and wait, loops, kernels
+// with two phases, and shared scratch, so that tests do not need the compiler. Tests may change the
+// manifest before they pack it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +24,10 @@ namespace fsdprt::test {
 
 struct ToyOptions {
   uint64_t replicas = 1, shards = 2;
-  bool asynchronous = true; // starts and waits instead of synchronous collectives
+  bool asynchronous = true; // collectives have a start and a wait
   uint32_t workers = 4;
-  bool snapshot = false; // the program 'snapshot' and its memory, for asynchronous saves
-  bool values = false;   // initial values (one f64 for w, bf16 for b), extra id -100 and seed 7
+  bool snapshot = false; // adds the program 'snapshot' and its memory, for asynchronous saves
+  bool values = false;   // adds initial values (w f64, b bf16), the extra id -100 and seed 7
 };
 
 /// Returns a manifest that passes every check.
@@ -49,7 +50,7 @@ std::vector<std::byte> pack(const fb::ManifestT &manifest);
 /// Updates the hash of a file after a change.
 void seal(std::vector<std::byte> &file);
 
-/// Returns the slice with another offset.
+/// Returns a copy of `slice` with another offset.
 inline fb::Slice at(const fb::Slice &slice, uint64_t offset) {
   return fb::Slice(offset, slice.bytes(), slice.stride(), slice.piece(), slice.split());
 }

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values are parsed as doubles or 64-bit integers, and then converted to the bits of their type.
+// Parses the values of arguments as doubles or 64-bit integers, and converts them to their types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,8 +63,8 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   return std::to_string(bits);
 }
 
-/// Returns true if the type can represent `value`, or -`value` if `isNegative` is true. Types such
-/// as b32 can represent both signed and unsigned values.
+/// Returns true if `type` can represent `value` or, if `isNegative` is true, -`value`. A type such
+/// as b32 can represent both the signed and the unsigned values of its size.
 static bool fits(uint64_t value, bool isNegative, Type type) {
   unsigned bits = 8 * sizeOf(type);
   uint64_t half = uint64_t(1) << (bits - 1), largest = half - 1 + half;
@@ -74,7 +74,7 @@ static bool fits(uint64_t value, bool isNegative, Type type) {
   return value <= (isSigned(type) ? half - 1 : largest);
 }
 
-/// Returns true unless `value` is finite and becomes infinite by conversion to the type.
+/// Returns false if `value` is finite but becomes infinite when it is converted to `type`.
 static bool fits(double value, Type type) {
   const Format &format = type == Type::F16    ? formatF16
                          : type == Type::BF16 ? formatBF16
@@ -83,7 +83,8 @@ static bool fits(double value, Type type) {
          std::isfinite(decode(static_cast<uint32_t>(bitsOf(value, type)), format));
 }
 
-/// Returns the bits of a number in --arg. Throws Error if the type cannot represent the number.
+/// Returns the bits of the number `text` of an option --arg as a value of type `type`. Throws Error
+/// if `type` cannot represent the number.
 static uint64_t parseNumber(const std::string &text, Type type, const std::string &whole) {
   char *end = nullptr;
   errno = 0;
@@ -115,7 +116,7 @@ static void fillFromFile(Storage &storage, const std::string &path, const std::s
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 
-/// Returns the next value of a linear congruential generator. Values are equal on all machines.
+/// Returns the next value of a linear congruential generator. All machines compute equal values.
 static double nextRandom(uint64_t &state, Type type) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   double unit = double(state >> 11) * 0x1p-53;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names the file in messages. fsdpcommon::readInput() limits the size and the wait for a pipe.
+// Reads files by fsdpcommon::readInput(), which limits the size and the wait for a pipe.
 //
 //===----------------------------------------------------------------------===//
 

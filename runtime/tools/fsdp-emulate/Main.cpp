@@ -18,7 +18,7 @@ using namespace fsdprt::emulate;
 
 static constexpr size_t maxSourceBytes = size_t(256) << 20;
 
-/// Returns the only entry function of a module. Throws Error if there is not exactly one.
+/// Returns the only entry function of a module. Throws Error unless there is exactly one.
 static std::string chooseEntry(const Module &module) {
   const Function *only = nullptr;
   for (const auto &function : module.functions) {
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
   if (message.find("the limit of " + std::to_string(options.launch.stepLimit) +
                    " instructions is reached") != std::string::npos)
     message += "; --step-limit=N raises it";
-  // If a message has a source location, it begins with the location, as messages of compilers do.
+  // A message with a source location begins with the location, like the messages of compilers.
   bool hasPlace = message.find(": error: ") != std::string::npos;
   std::fprintf(stderr, "%s%s\n", hasPlace ? "" : "fsdp-emulate: error: ", message.c_str());
   return status;

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements Options.h by CLI11. The help begins with examples.
-//
-//===----------------------------------------------------------------------===//
 
 #include "Options.h"
 #include <CLI/CLI.hpp>
@@ -16,7 +12,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// An empty endless loop reaches this limit in 20 s, and a loop with arithmetic in about 2 minutes.
+/// An empty endless loop executes this number of instructions in 20 s, and a loop with arithmetic
+/// in about 2 minutes.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =

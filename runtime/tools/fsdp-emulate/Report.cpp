@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements Report.h. All output goes to stdout.
-//
-//===----------------------------------------------------------------------===//
 
 #include "Report.h"
 #include "emulator/machine/Program.h"
@@ -64,9 +60,9 @@ void fsdprt::emulate::printCounters(const Counters &counters) {
     std::printf("  %-36s %14llu\n", name.c_str(), static_cast<unsigned long long>(count));
 }
 
-/// Parses `text`, which is "INDEX" or "INDEX:REST". Returns the argument with that index, and sets
-/// `rest` to REST. Throws Error if the text is invalid or the argument has no memory. `expected`
-/// describes the form of the text in messages.
+/// Parses `text`, which is "INDEX" or "INDEX:REST". Returns argument INDEX, and sets `rest` to
+/// REST. Throws Error if the text is invalid or the argument has no memory. In messages, `expected`
+/// describes valid texts.
 static const Argument &memoryOf(const char *option, const char *expected, const std::string &text,
                                 const std::vector<Argument> &arguments, std::string &rest) {
   size_t colon = std::min(text.find(':'), text.size()), index = 0;
@@ -113,6 +109,6 @@ void fsdprt::emulate::saveArgument(const Save &save) {
     file.write(save.argument.storage->bytes, save.argument.storage->size);
     file.commit();
   } catch (const Error &error) {
-    failed("%s", error.what()); // the program has run, so that this is no bad usage
+    failed("%s", error.what()); // the kernel has run, so this is no usage error
   }
 }

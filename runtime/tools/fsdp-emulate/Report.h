@@ -20,7 +20,7 @@ struct Print {
   Argument argument;
   uint64_t count;
 };
-/// Parses "INDEX" or "INDEX:COUNT". Throws Error if the text is invalid.
+/// Parses `text`, which must be "INDEX" or "INDEX:COUNT". Throws Error if `text` is invalid.
 Print parsePrint(const std::string &text, const std::vector<Argument> &arguments);
 void printArgument(const Print &print);
 
@@ -29,7 +29,7 @@ struct Save {
   Argument argument;
   std::string path;
 };
-/// Parses "INDEX:FILE". Throws Error if the text is invalid.
+/// Parses `text`, which must be "INDEX:FILE". Throws Error if `text` is invalid.
 Save parseSave(const std::string &text, const std::vector<Argument> &arguments);
 void saveArgument(const Save &save);
 

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses a text such as "bf16[64,128]:box=64,32:swizzle=128:random". It consists of a type with
-// sizes, of settings, and of a text such as "random" that says how memory is filled, separated by
-// colons.
+// Parses a text such as "bf16[64,128]:box=64,32:swizzle=128:random". Colons separate the parts of
+// the text: a type with sizes, settings, and a method by which memory is filled, such as "random".
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +38,8 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
   return result;
 }
 
-/// Parses a list of `count` numbers into `to`. Throws Error if the list has another length.
+/// Parses the `count` numbers of a list to `to`. Throws Error if the list has more or fewer
+/// numbers.
 template <typename T>
 static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
                         const std::string &text) {

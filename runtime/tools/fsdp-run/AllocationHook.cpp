@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The executable defines malloc, calloc, ..., which replace the functions of the C library for
-// every caller, including operator new. These definitions count their calls, and call the functions
-// of the C library by internal names. A sanitizer has its own allocator, whose hooks count calls
-// instead.
+// Defines malloc(), calloc() and related functions in the executable. These definitions replace the
+// functions of the C library for every caller, including operator new. They count calls, and then
+// call the functions of the C library by internal names. In a build with a sanitizer, hooks of the
+// sanitizer's allocator count calls instead.
 //
 //===----------------------------------------------------------------------===//
 

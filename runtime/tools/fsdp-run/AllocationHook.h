@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that steps allocate no memory. After countAllocations(true), all calls of malloc and
-// related functions are counted, in every library and thread of the process.
+// Checks that steps allocate no memory. After countAllocations(true), all calls of malloc() and
+// related functions are counted, in all libraries and threads of the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,11 @@ namespace fsdprt {
 void countAllocations(bool on);
 uint64_t countedAllocations();
 /// firstAllocationSize() returns the size in bytes of the first counted allocation, and
-/// firstAllocationPlace() its return address, for addr2line.
+/// firstAllocationPlace() returns the address of the code after the call, for addr2line.
 size_t firstAllocationSize();
 const void *firstAllocationPlace();
 
-/// Throws Error after a run in which a step has allocated memory. Saves may allocate memory.
+/// After the steps, throws Error if a step has allocated memory. Saves may allocate memory.
 class AllocationCheck final : public TrainingObserver {
 public:
   void beforeSteps() override { countAllocations(inSteps = true); }

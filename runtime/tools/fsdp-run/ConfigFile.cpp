@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements a reader of JSON for CLI11, which uses the values of those options that the command
-// line does not set. If a key is unknown, the error message suggests the most similar known key.
+// Implements a reader of JSON for CLI11. Values in the file set options that the command line does
+// not set. If a key is unknown, the error message suggests the most similar known key.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace fsdprt;
 using fsdpcommon::JsonValue;
 using Kind = JsonValue::Kind;
 
-/// Names of options by the corresponding keys of the Hugging Face Trainer.
+/// Maps keys of the Hugging Face Trainer to names of options with the same meaning.
 static const std::map<std::string, std::string> aliases = {{"max_steps", "steps"},
                                                            {"learning_rate", "lr"},
                                                            {"warmup_steps", "warmup"},
@@ -61,8 +61,8 @@ public:
   explicit JsonConfig(CLI::App &app) : app(app) {}
   std::string to_config(const CLI::App *, bool, bool, std::string) const override { return ""; }
 
-  /// Reads the file by one open, whose wait for a pipe is limited. Returns the name of the stream
-  /// that CLI11 then opens and from_config() ignores, or the name itself if there is no such file.
+  /// Reads the file `name` to `text`. Limits the wait for a pipe. Returns the name of an empty
+  /// file, which CLI11 then opens and from_config() ignores, or `name` if no such file exists.
   std::string load(const std::string &name) {
     std::error_code error;
     if (name == path || !std::filesystem::exists(name, error) ||
@@ -132,7 +132,7 @@ private:
            member.line, member.column);
   }
 
-  /// Returns the elements of a list as words. A list stands for an option that is given repeatedly.
+  /// Returns the elements of a list as words, the values of an option that is given repeatedly.
   std::vector<std::string> writeAll(const fsdpcommon::JsonMember &list) const {
     if (list.value.elements.empty())
       refuse("'" + printable(list.name) + "': expected at least one value, found an empty list",

@@ -13,9 +13,9 @@ class App;
 
 namespace fsdprt {
 
-/// Adds the option --config=FILE.json. The keys in the file are the options that `app` already has,
-/// with dashes or underscores, or names of the Hugging Face Trainer. Options of the command line
-/// take precedence.
+/// Adds the option --config=FILE.json. A key in the file is the name of an option that `app`
+/// already has, with dashes or underscores, or a name of the Hugging Face Trainer. Options on the
+/// command line take precedence.
 void addConfigFile(CLI::App &app);
 
 } // namespace fsdprt

@@ -7,8 +7,8 @@
 // Parses options and opens the artifact. Then, depending on the options, prints the artifact,
 // simulates a step, walks the programs on the null device, trains, or starts one process per rank.
 // On an error, prints one line to stderr and returns an exit code. If the reader of stdout closes
-// the pipe, training ends after the current step, --export is written, and the process ends by
-// SIGPIPE without a message.
+// the pipe, training ends after the current step. The file of --export is written, and the process
+// ends by SIGPIPE without a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +78,8 @@ static ArtifactHandle openEarly(const Options &options) {
   return artifact;
 }
 
-/// If --elastic is given and a launcher has started this process, chooses the artifact for the
-/// number of processes.
+/// If --elastic is given and a launcher has started this process, selects the artifact for as many
+/// ranks as the launcher has started processes.
 static void chooseElastic(Options &options) {
   if (!options.isElastic() || !options.runs || options.processes || options.launchedChannel >= 0)
     return;
@@ -92,7 +92,7 @@ static void chooseElastic(Options &options) {
 }
 
 namespace {
-/// Ends the run after the current step if a signal has asked for the end.
+/// Ends the run after the current step if a signal such as SIGINT has been received.
 class InterruptObserver final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override {
@@ -122,8 +122,8 @@ static int train(const Options &options, fsdprt_artifact *artifact, Printer &pri
   return Trainer(options, artifact, printer, observers).execute();
 }
 
-/// Starts one process per rank and returns the exit code. With --elastic, throws Error if there is
-/// no artifact for another number of ranks.
+/// Starts one process per rank and returns the exit code. With --elastic, throws Error if no
+/// artifact for another number of ranks exists.
 static int launchRanks(const Options &options, char **argv, Printer &printer) {
   std::optional<ElasticArtifacts> artifacts;
   if (options.isElastic()) {
@@ -142,8 +142,8 @@ static int launchRanks(const Options &options, char **argv, Printer &printer) {
   });
 }
 
-/// Does what the options select and returns the exit code. `artifact` is null if the artifact has
-/// not been opened yet.
+/// Executes the action that the options select, and returns the exit code. If `artifact` is null,
+/// opens the artifact first.
 static int run(const Options &options, ArtifactHandle artifact, char **argv, Printer &printer) {
   if (options.processes && !options.launchedRank && options.runs)
     return launchRanks(options, argv, printer);
@@ -161,8 +161,8 @@ static int run(const Options &options, ArtifactHandle artifact, char **argv, Pri
   return train(options, artifact.get(), printer);
 }
 
-/// Prints the error of a run to stderr, or sends it to the process that prints errors. Returns the
-/// exit code.
+/// Prints the error of a run to stderr, or sends the error to the process that prints errors.
+/// Returns the exit code.
 static int report(const Options &options, int channel, fsdprt_status status, const char *message) {
   if (options.needsRendezvous && channel >= 0)
     return reportToHost(options, channel, status, message);
@@ -174,14 +174,13 @@ static int report(const Options &options, int channel, fsdprt_status status, con
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
 
-/// Reports a usage error to the other ranks, which otherwise wait for this rank. Returns the exit
-/// code.
+/// Reports a usage error to the other ranks, which would wait for this rank. Returns the exit code.
 static int endUnparsed(const Options &options, int exitCode) {
   try {
     if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
       reportToPeers(*place, Error(FSDPRT_BAD_INPUT, options.problem));
   } catch (const Error &) {
-    // The environment is invalid, so that no other rank can be found.
+    // Other ranks cannot be found, because the environment is invalid.
   }
   return exitCode;
 }
@@ -190,7 +189,8 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  // Without these signals, writes to a closed pipe or beyond the file size limit return an error.
+  // Ignore these signals, so that writes to a closed pipe or beyond the file size limit return an
+  // error.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   if (!parseOptions(argc, argv, options, exitCode))

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --device=null: walks all programs and prints the result.
+// Implements --device=null: walks all programs on the null device and prints the result.
 //
 //===----------------------------------------------------------------------===//
 

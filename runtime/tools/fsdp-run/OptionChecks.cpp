@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements OptionChecks.h.
-//
-//===----------------------------------------------------------------------===//
 
 #include "OptionChecks.h"
 #include <algorithm>
@@ -18,7 +14,7 @@ using namespace fsdprt;
 
 //===- Values -------------------------------------------------------------===//
 
-/// Parses a number. Returns nullopt unless the whole text is a number.
+/// Parses a number. Returns nullopt if the text contains anything else.
 template <typename Number>
 static std::optional<Number> parse(const std::string &text) {
   Number value;
@@ -83,7 +79,7 @@ std::string fsdprt::parseRange(const std::string &text, uint64_t &least, uint64_
 
 //===- Combinations -------------------------------------------------------===//
 
-/// Returns an error message if an option cannot be combined with the device, or nullopt.
+/// Returns an error message if an option cannot be combined with --device, and otherwise nullopt.
 static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
                                                         const Options &options) {
   if (options.restrictCalls && (options.device != "cpu" || options.backend == "mpi"))

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements Options.h by CLI11. The help begins with examples.
-//
-//===----------------------------------------------------------------------===//
 
 #include "ConfigFile.h"
 #include "OptionChecks.h"
@@ -229,7 +225,7 @@ static void addExecution(CLI::App &app, Options &options) {
       ->group(""); // hidden: descriptor of the channel to the parent process
   for (auto [name, text] : {std::pair("--launched-resume", &options.launchedResume),
                             std::pair("--launched-artifact", &options.launchedArtifact)})
-    app.add_option(name, *text)->group(""); // hidden: for a restart
+    app.add_option(name, *text)->group(""); // hidden: for restarted processes
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "
@@ -397,7 +393,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
       options.elasticFolder = std::filesystem::path(options.artifact).parent_path().string();
     if (!options.launchedArtifact.empty()) {
       options.artifact = options.launchedArtifact;
-      options.ranks = 0; // --ranks applies to the first artifact only
+      options.ranks = 0; // --ranks is for the first start only
     }
   } catch (const CLI::ParseError &error) {
     // For --help and --version, the exit code of the exception is 0.

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Declares the options of fsdp-run.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUN_OPTIONS_H
 #define FSDP_RUN_OPTIONS_H
@@ -17,8 +13,8 @@ namespace fsdprt {
 
 struct Options : TrainingOptions {
   bool dump = false;
-  std::string simulate;           ///< file that describes a cluster; empty for no simulation
-  std::vector<std::string> peers; ///< RANK=FILE for each rank that runs another artifact
+  std::string simulate;           ///< path of a cluster file; empty for no simulation
+  std::vector<std::string> peers; ///< RANK=FILE per rank with another artifact
   bool isNull() const { return device == "null"; }
   bool assertNoAllocations = false;
   enum class Fault { none, skipShardElement, dropGradient, allocate };

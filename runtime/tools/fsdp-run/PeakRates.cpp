@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each thread repeats a loop for a fixed time and adds up the work of all repetitions.
+//  1. Each thread repeats a loop for a fixed time and counts its bytes or multiply-adds.
 //  2. To measure bandwidth, the loop copies between two buffers that are larger than the caches of
 //     the thread. To measure multiply-adds, the loop computes twelve independent sums in the widest
-//     vector registers; two units with a latency of four cycles need at least eight. For bf16, the
-//     loop uses vdpbf16ps if the processor has this instruction.
-//  3. The result is the best of three rounds, because other processes can only lower a rate.
+//     vector registers, because a processor with two units of four cycles latency needs at least
+//     eight sums. For bf16, the loop uses the instruction vdpbf16ps if the processor has it.
+//  3. The result is the highest rate of three rounds, because other processes only lower a rate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,8 +94,8 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
 
 //===- Measuring ----------------------------------------------------------===//
 
-/// Returns the largest rate, summed over all threads, of three rounds. work(thread) does some work
-/// and returns its amount; the rate is the amount of work per nanosecond.
+/// Returns the highest rate of three rounds, summed over all threads. work(thread) returns the
+/// number of bytes or multiply-adds, and the rate is this number per nanosecond.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;
@@ -103,7 +103,7 @@ static double measure(uint32_t threads, Work work) {
     std::vector<double> rates(threads);
     std::atomic<uint32_t> ready{0};
     auto run = [&](uint32_t thread) {
-      // The first call is not measured: it maps pages, and the processor raises its clock rate.
+      // Do not measure the first call, which maps pages, and in which the clock rate may rise.
       work(thread);
       ++ready;
       while (ready < threads)

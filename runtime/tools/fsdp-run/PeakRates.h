@@ -21,13 +21,13 @@ struct PeakRates {
   double multiplyAdds = 0;     ///< f32 multiply-adds
   double bf16MultiplyAdds = 0; ///< multiply-adds of bf16 values with sums in f32
 
-  /// Returns the least time in nanoseconds for `movedBytes`, `products` and `bf16Products` at these
-  /// rates.
+  /// Returns the least time in nanoseconds for `movedBytes` bytes, and for `products` f32 and
+  /// `bf16Products` bf16 multiply-adds.
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 
-/// Measures the rates of `threads` threads together, and divides them by `share`, the number of
-/// ranks. Takes several tenths of a second, and allocates 32 MiB of memory per thread.
+/// Measures the total rates of `threads` threads, and divides them by `share`, the number of ranks.
+/// Takes several tenths of a second, and allocates 32 MiB of memory per thread.
 PeakRates measurePeakRates(uint32_t threads, double share);
 
 } // namespace fsdprt

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements PlantedFaults.h.
-//
-//===----------------------------------------------------------------------===//
 
 #include "PlantedFaults.h"
 #include <cstdlib>
@@ -36,7 +32,7 @@ void PlantedFaults::beforeTraining(const TrainingRun &run) {
 }
 
 /// Selects an element of a trainable parameter on the last rank that has one. Prefers parameters
-/// with one dimension, because all of their elements have gradients.
+/// with one dimension, because all elements of such a parameter have gradients.
 void PlantedFaults::chooseElement(const TrainingRun &run) {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
@@ -69,7 +65,7 @@ void PlantedFaults::afterStep(const TrainingRun &run) {
          static_cast<Poke>(restore), static_cast<void *>(savedElement));
   if (fault == Options::Fault::allocate) {
     void *memory = std::malloc(24);
-    // The compiler must not remove the allocation.
+    // Keep the compiler from removing the allocation.
     asm volatile("" : : "r"(memory) : "memory");
     std::free(memory);
   }

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Prints the output of a run by write(2) from buffers on the stack, without allocating memory. On a
-// terminal, redraws a progress bar on one line. Otherwise, prints about twenty lines for all steps,
-// and a further line if none was printed for ten seconds. If stdout is a pipe, prints nothing after
-// the reader has closed it.
+// terminal, redraws a progress bar in one line. Otherwise, prints about twenty lines during all
+// steps, and one more whenever none was printed for ten seconds. If stdout is a pipe, prints
+// nothing after the reader has closed the pipe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,9 @@ namespace fsdprt {
 
 class Printer final : public RunReporter {
 public:
-  /// If `silent` is true, prints only warnings. If `plain` is true, does not draw the bar, because
-  /// a launcher may write the output of a process to a file although it gives the process a
-  /// terminal.
+  /// If `silent` is true, prints only warnings. If `plain` is true, does not draw the bar. Ranks of
+  /// a launcher use `plain`, because a launcher may connect a process to a terminal although it
+  /// writes the output to a file.
   explicit Printer(bool silent = false, bool plain = false);
 
   /// Writes text to stdout unchanged. Throws Error if this fails.
@@ -30,11 +30,11 @@ public:
   /// Draws the bar at most every 0.1 s. Without a bar, prints a line for some of the steps.
   void step(const StepReport &report) override;
   void endSteps() override;
-  /// Returns true if stdout is a pipe that its reader has closed.
+  /// Returns true if stdout is a pipe and its reader has closed the pipe.
   bool isUnread() const override { return unread; }
 
 private:
-  /// Clears the bar if it is drawn, and writes text to stdout.
+  /// If the bar is drawn, clears it. Then writes text to stdout.
   void write(const char *text, size_t size) override;
   void writeWarning(const char *text) override;
   void bar(const StepReport &report);

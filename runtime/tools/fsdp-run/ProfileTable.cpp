@@ -13,10 +13,10 @@
 //        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: ..
 //
 // The column "floor" is the least time for the bytes and multiply-adds at the peak rates, as a
-// share of the measured time. It is above 100 % if bytes are read from a cache, which is faster
-// than memory. The column is missing for GPUs, because their peak rates are unknown. The first
-// table has a line for the time between commands. MB, GB and GMAC are 10^6 bytes, 10^9 bytes and
-// 10^9 multiply-adds.
+// percentage of the measured time. The percentage exceeds 100 if bytes are read from a cache, which
+// is faster than memory. GPUs, whose peak rates are unknown, have no such column. The first table
+// has a line for the time between commands. MB, GB and GMAC are 10^6 bytes, 10^9 bytes and 10^9
+// multiply-adds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +61,8 @@ private:
 };
 } // namespace
 
-/// Returns one row per kind of entry, and one row for the time between commands, by descending
-/// time.
+/// Returns one row for each kind of profile entries, and one for the time between commands. Sorts
+/// the rows by descending time.
 std::vector<ProfileTable::Row> ProfileTable::byKind() const {
   std::vector<Row> kinds;
   uint64_t left = total;

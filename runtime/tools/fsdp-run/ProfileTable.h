@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements --profile.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUN_PROFILETABLE_H
 #define FSDP_RUN_PROFILETABLE_H
@@ -16,9 +12,9 @@
 
 namespace fsdprt {
 
-/// Prints the profile of rank 0, without the first step, by kind of kernel and then by kernel. On a
-/// CPU, the profile has a column with least times from the peak rates of a rank. Writes the same
-/// numbers to --profile-file as JSON.
+/// Prints the profile of rank 0 for all steps but the first, in one table by kind of kernel and in
+/// one by kernel. On a CPU, the tables have a column with least times, computed from the peak rates
+/// of a rank. Writes the same numbers as JSON to the file of --profile-file.
 class ProfileReport final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override;

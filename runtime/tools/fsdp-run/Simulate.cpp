@@ -15,10 +15,10 @@
 //      exposed ms  in flight ms   alone ms   runs         bytes  collective
 //           8.112        12.100     12.100      2     1,048,576  all_gather root by Simple
 //
-// "in flight" is the time from begin to end, including delays by other collectives on the links.
-// "alone" is the time without such delays. The bound of a kernel is the largest part of the time of
-// its longest launch; "tensor" and "memory" are the parts of its time in which tensor cores and
-// memory would do its work.
+// The column "in flight" is the time from begin to end of the collectives, including delays by
+// other collectives on the links. The column "alone" is the time without such delays. The bound of
+// a kernel is the largest part of the time of its longest launch. The columns "tensor" and "memory"
+// are the parts of its time in which tensor cores and memory would do its work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Results of the callbacks of a simulation, which are printed after its summary.
+/// Data from the callbacks of a simulation. The data is printed after the summary.
 struct Found {
   std::vector<std::string> collectives, kernels;
   std::string bounds; // seconds by bound, such as ": tensor 1.000 ms"

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --simulate: simulates a step, prints a table and, with --trace, writes a timeline.
+// Implements --simulate: simulates a step, prints a table and, with --trace, writes a trace.
 //
 //===----------------------------------------------------------------------===//
 

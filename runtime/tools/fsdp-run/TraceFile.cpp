@@ -9,12 +9,12 @@
 //              gather        [all_gather h.1               ]
 //              reduce                                 [reduce_scatter h.1 ]
 //
-// In the trace format, a process represents a rank, and a thread represents a lane. Slices of a
-// thread must be nested. Events of a lane that overlap are therefore on further threads with the
-// same name.
+// In the trace file, a process represents a rank, and a thread represents a lane. The format
+// permits slices of a thread to overlap only if they are nested. If events of a lane overlap, the
+// writer therefore puts them on several threads with the same name.
 //
-// The reported overlap is the part of the time in flight of collectives during which the rank does
-// not wait for them. For comparison, the report also has the part of their bytes that belongs to
+// The reported overlap is the percentage of the collectives' time in flight during which the rank
+// does not wait for them. The report also contains the percentage of bytes that belong to
 // collectives with a launch between start and wait in the program.
 //
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,7 @@ using ull = unsigned long long;
 static constexpr const char *laneNames[] = {"compute", "gather", "reduce", "host copy"};
 
 namespace {
-/// Sums, in nanoseconds and bytes, over the collectives or host copies of one lane.
+/// Sums of times in nanoseconds and of bytes over the collectives or host copies of one lane.
 struct Overlap {
   double inFlight = 0, waited = 0, bytes = 0, bytesAhead = 0;
   void add(const Event &event) {
@@ -71,7 +71,7 @@ private:
   bool first = true;
   Overlap overlaps[4];
   std::map<uint32_t, std::map<uint64_t, std::string>> names;
-  /// End of the last event on each sub-lane (thread) of a lane of a rank.
+  /// For each lane of a rank: the end of the last event on each sub-lane, a thread of the file.
   std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy;
 };
 } // namespace
@@ -83,8 +83,8 @@ void TraceWriter::put(const json &object) {
   first = false;
 }
 
-/// Returns the first free sub-lane of the event's lane. The lane compute has only one sub-lane,
-/// because its events do not overlap.
+/// Returns the first sub-lane of the event's lane that is free at the begin of the event. The lane
+/// compute has only one sub-lane, because its events do not overlap.
 uint64_t TraceWriter::laneOf(const Event &event) {
   std::vector<uint64_t> &until = busy[{event.rank, event.lane}];
   size_t sub = 0;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes timelines as JSON for ui.perfetto.dev and chrome://tracing.
+// Writes traces as JSON for ui.perfetto.dev and chrome://tracing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,14 @@
 
 namespace fsdprt {
 
-/// Implements --trace: writes a timeline of the last steps, and prints which part of the
-/// collectives is overlapped.
+/// Implements --trace: writes a trace of the last steps, and prints the overlap of collectives with
+/// other commands.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;
 };
 
-/// Writes the timeline of one simulated step of rank 0, which begins at time 0.
+/// Writes the trace of one simulated step of rank 0. The step begins at time 0.
 void writeTrace(const std::string &path, std::vector<fsdprt_trace_event> events,
                 RunReporter &printer);
 

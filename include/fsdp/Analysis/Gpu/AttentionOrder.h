@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Models launches of attention kernels by list scheduling (BlockOrder.h), and chooses the order of
-// blocks of threads with the earliest end. A mask gives blocks of threads unequal work; an order
-// that starts the longest blocks last leaves most multiprocessors idle at the end.
+// Simulates launches of attention kernels by list scheduling (BlockOrder.h), and chooses the order
+// of the blocks of threads with which the launch ends earliest. With a mask, blocks of threads have
+// unequal work. If the longest blocks start last, most multiprocessors are idle at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,28 +18,31 @@
 
 namespace mlir::fsdp {
 
-/// Blocks of keys that a block of queries visits, or the reverse, in ascending order.
+/// Blocks of keys that a block of queries visits, or blocks of queries that a block of keys visits,
+/// in ascending order.
 struct BlockVisits {
   SmallVector<int64_t> blocks;
-  int64_t free = 0; ///< number of visited blocks without masked elements
+  int64_t free = 0; ///< number of visited blocks that need no mask
 };
 
-/// Returns the visits of each block of `size` queries (or keys); there are `extent` queries (or
-/// keys). `ranges` are in blocks of keys (or queries). If a bound depends on data, assumes its
-/// extreme and counts no block as free. If a bound depends on batch or head, assumes batch 0 and
-/// head 0.
+/// Returns the visits of each block of `size` queries (or keys), of which there are `extent` in
+/// total. `ranges` are in units of blocks of keys (or queries). If a bound of a range depends on
+/// data, uses the widest range and counts none of its blocks in `free`. Evaluates bounds for batch
+/// 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 //===----------------------------------------------------------------------===//
 // Tiles of queries
 //===----------------------------------------------------------------------===//
 
-/// Schedules a launch of the forward kernel. `cycles[i]` is the duration of a tile of row block i.
+/// Simulates a launch of the forward kernel with `slots` concurrent blocks of threads. `cycles[i]`
+/// is the duration of a tile of row block i.
 BlockScheduler scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles, int64_t slots);
 
-/// Returns the order that ends first, of those whose sections have at most `mostTogether` heads.
-/// Sections consist of whole groups of `group` heads that share keys. If all tiles are equal,
-/// sections have one group. With a block of threads for each tile, there are no pairs.
+/// Returns the order with which the launch ends earliest. A section of the order has at most
+/// max(`mostTogether`, `group`) heads, a multiple of `group`, the number of heads that share keys.
+/// If all tiles take equal time, a section has `group` heads. With a block of threads for each
+/// tile, there are no pairs.
 QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_t mostTogether,
                             ArrayRef<double> cycles, int64_t slots);
 
@@ -47,25 +50,25 @@ QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_
 // Blocks of keys, which may add to the gradients of queries
 //===----------------------------------------------------------------------===//
 
-/// Work of the blocks of keys of one kv head.
+/// Work of the backward for the blocks of keys of one kv head.
 struct KeyWork {
-  std::vector<BlockVisits> visits; ///< by block of keys: the blocks of queries that it visits
+  std::vector<BlockVisits> visits; ///< for each block of keys, the visited blocks of queries
   int64_t queryBlocks = 1, group = 1;
-  double maskedCycles = 0, freeCycles = 0; ///< cycles per visited block of queries
-  double blockCycles = 0;                  ///< cycles per block of keys, without its visits
-  double partCycles = 0; ///< cycles to add the sums of one part to those of other parts
+  double maskedCycles = 0, freeCycles = 0; ///< cycles per visit, with and without mask
+  double blockCycles = 0;                  ///< cycles per block of keys outside its visits
+  double partCycles = 0; ///< cycles to add the sums of one of KeyOrder's `parts` to the total
   bool adds = true;      ///< whether blocks of keys add to the gradients of queries
-  double addCycles = 0;  ///< cycles of one addition
+  double addCycles = 0;  ///< cycles to add to the gradients of one block of queries
 };
 
-/// Schedules a launch. Leaves additions out if there are more than 2^22. Returns nothing if a block
-/// of threads would wait for a later block.
+/// Simulates a launch of the backward kernel with `slots` concurrent blocks of threads. Ignores the
+/// cost of more than 2^22 additions. Returns nothing if a block would wait for a later block.
 std::optional<BlockScheduler> scheduleKeys(const KeyOrder &order, const KeyWork &work,
                                            int64_t slots);
 
-/// Returns the order with the earliest end. Considers single blocks and pairs, `together` for at
-/// most `mostTogether` heads, and each number of equal parts. If no block adds to the gradients of
-/// queries, considers only single blocks, in descending and ascending order.
+/// Returns the order with which the launch ends earliest. Tries `single` and `pairs` of KeyOrder,
+/// each with the least and the greatest possible `together`, and several values of `parts`. If
+/// `work.adds` is false, tries only `single`, in descending and ascending order.
 KeyOrder chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWork &work, int64_t slots);
 
 } // namespace mlir::fsdp

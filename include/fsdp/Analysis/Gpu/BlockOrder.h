@@ -10,9 +10,9 @@
 //   slot 0   | 0     | 3      |            list scheduling: the launch ends with its last block
 //   slot 1   | 1   | 2 | 4       |
 //
-// The order of the blocks of an attention kernel is a formula. AttentionOrder.cpp evaluates the
-// formula on integers, and Codegen emits it as code. The formula takes an object `m` for its
-// arithmetic: Integers or a CodeBuilder.
+// A formula computes which tiles a block of an attention kernel processes. AttentionOrder.cpp
+// evaluates the formula on integers, and Codegen emits it as code. The parameter `m` of the formula
+// implements the arithmetic: it is an Integers or a CodeBuilder object.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,31 +31,31 @@ namespace mlir::fsdp {
 // List scheduling
 //===----------------------------------------------------------------------===//
 
-/// A step of a block of threads. The step may add to a sum in memory. The steps that add to a sum
-/// do so in a fixed order.
+/// A step of a block of threads. At its end, the step may add to a sum in memory. Steps that add to
+/// the same sum do so in a fixed order.
 struct BlockStep {
-  double cycles = 0;  ///< cycles of the step without waits
+  double cycles = 0;  ///< cycles of the step, without time spent waiting
   int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to none
-  int64_t before = 0; ///< number of the steps that add to that sum before this one
+  int64_t before = 0; ///< number of steps that add to that sum before this step
 };
 
-/// Schedules the blocks of a launch in the order of their numbers.
+/// Simulates a launch whose blocks begin in ascending order.
 class BlockScheduler {
 public:
-  /// `slots` blocks run at a time. An addition to a sum ends `addCycles` after its step; the next
-  /// step of the block runs meanwhile.
+  /// At most `slots` blocks run at the same time. An addition to a sum takes `addCycles`, during
+  /// which the next step of the block already runs.
   explicit BlockScheduler(int64_t slots, double addCycles = 0);
 
-  /// Schedules the next block. Returns false if one of its steps waits for a step of a later
-  /// block: such a launch hangs if the later block finds no free slot.
+  /// Appends the next block. Returns false if one of its steps must wait for a step of a later
+  /// block. Such a launch hangs if the later block finds no free slot.
   [[nodiscard]] bool add(llvm::ArrayRef<BlockStep> steps);
-  /// Schedules the next block, which never waits.
+  /// Appends a block of `cycles` cycles that never waits for other blocks.
   void add(double cycles) { (void)add(BlockStep{cycles}); }
 
   double end() const { return last; }   ///< cycles until the last block has ended
-  double busy() const { return work; }  ///< cycles of all blocks, each alone
+  double busy() const { return work; }  ///< cycles of all blocks, without waits for other blocks
   double waits() const { return idle; } ///< cycles for which blocks wait for others
-  /// Returns the cycles of an equal distribution over all slots as a fraction of end().
+  /// Returns busy() / (slots · end()), which is 1 if all slots are busy until the end.
   double efficiency() const;
 
 private:
@@ -74,7 +74,7 @@ private:
 // Orders of blocks
 //===----------------------------------------------------------------------===//
 
-/// Arithmetic on integers, with the names of CodeBuilder.
+/// Arithmetic on integers, with the same method names as CodeBuilder.
 struct Integers {
   int64_t i32(int64_t value) const { return value; }
   int64_t add(int64_t a, int64_t b) const { return a + b; }
@@ -92,17 +92,19 @@ struct Integers {
 /// blocks of threads run from begin to end of the launch, and each processes one tile per round; or
 /// there is a block for each tile, and one round.
 ///
-///   sections  The launch processes sections of `together` heads in turn. Each section begins with
-///             the tiles of its heads' last rows, which see the most keys under a causal mask. All
-///             rounds with an odd number traverse the blocks backwards.
-///   pairs     In two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
-///             block j of head 2i + 1. Under a causal mask all pairs have equal work.
+///   sections  The launch processes one section of `together` heads after another. Each section
+///             begins with the last row blocks of its heads, which visit the most keys under a
+///             causal mask. In odd rounds, the block of threads with the highest number gets the
+///             first tile.
+///   pairs     In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j
+///             of head 2i and row block j of head 2i + 1. Under a causal mask all such pairs have
+///             equal work.
 struct QueryOrder {
-  int64_t heads = 1;     ///< heads of all batches; query heads that share keys are consecutive
-  int64_t rowBlocks = 1; ///< row blocks of a head
-  int64_t blocks = 1;    ///< blocks of threads, at most one per tile
-  int64_t together = 1;  ///< heads of a section; divides `heads`
-  bool pairs = false;    ///< requires an even number of heads
+  int64_t heads = 1;     ///< heads of all batches; those that share keys are consecutive
+  int64_t rowBlocks = 1; ///< number of row blocks per head
+  int64_t blocks = 1;    ///< blocks of threads; at most tiles()
+  int64_t together = 1;  ///< number of heads per section; divides `heads`
+  bool pairs = false;    ///< true for `pairs` (`heads` must be even), false for `sections`
 
   template <typename T>
   struct Tile {
@@ -123,7 +125,7 @@ struct QueryOrder {
     return m.select(m.isLower(place, rest), m.i32((full + 1) * unit), rounds);
   }
 
-  /// Returns the tile of `block` in `round`.
+  /// Returns the tile that `block` processes in `round`.
   template <typename Math, typename T>
   Tile<T> tileAt(Math &m, T block, T round) const {
     auto isEven = m.isEqual(m.rem(round, 2), 0);
@@ -142,34 +144,34 @@ struct QueryOrder {
 };
 
 /// Order of the blocks of keys, which add to the gradients of queries. A block of threads processes
-/// one or two blocks of keys of a kv head, either with all query heads that share the kv head or
-/// with one of `parts` equal parts of these query heads:
+/// one or two blocks of keys, for one of `parts` equal parts of the query heads of a kv head:
 ///
-///   single    the blocks of keys of a head, in descending order
-///   pairs     block c of a pair of heads first processes block of keys n - 1 - c of one head, then
-///             block c of the other head. Under a causal mask all pairs have equal work.
+///   single    A block of threads processes one block of keys. The blocks of keys of a head are in
+///             descending order.
+///   pairs     Block of threads c of a pair of heads processes block of keys keyBlocks - 1 - c of
+///             one head, then block of keys c of the other head. Under a causal mask all blocks of
+///             threads have equal work.
 ///
-/// Blocks of keys add to a block of queries in the order of their blocks of threads. The second
-/// block of keys of a pair visits the queries in descending order. Under a causal mask, each block
-/// of keys therefore begins with queries to which its predecessor has just added, and no block
-/// waits for a later one. Without a mask, all blocks of a head begin with the same queries, so each
-/// waits for all its predecessors. The blocks of `together` heads (or pairs) alternate, so that
-/// fewer blocks of a head begin at once. If nothing is added to the gradients of queries, single
-/// blocks may come in ascending order.
+/// Additions to one block of queries occur in the order of the blocks of threads. The second block
+/// of keys of a pair visits the blocks of queries in descending order. Under a causal mask, each
+/// block of threads therefore begins with queries to which the previous block of threads has just
+/// added, and none waits for a later one. Without a mask, all blocks of threads of a head begin
+/// with the same queries, so each waits for all earlier ones. The blocks of threads of `together`
+/// heads (or pairs of heads) alternate, so that fewer blocks of one head begin at the same time.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< kv heads of all batches
-  int64_t keyBlocks = 1; ///< blocks of keys of a head
-  int64_t parts = 1;     ///< parts of the query heads of a kv head
+  int64_t keyBlocks = 1; ///< number of blocks of keys per head
+  int64_t parts = 1;     ///< number of parts of the query heads of a kv head
   bool pairs = false;
   int64_t together = 1;  ///< divides units()
-  bool reversed = false; ///< single blocks in ascending order
+  bool reversed = false; ///< `single`, but in ascending order; only without additions
 
   template <typename T>
   struct Place {
     T part, kvHead, keyBlock;
   };
 
-  /// Returns the number of heads, or of pairs. In an odd number of heads, the first has no partner.
+  /// Returns the number of kv heads or pairs. If `kvHeads` is odd, head 0 has no partner.
   int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
@@ -182,7 +184,8 @@ struct KeyOrder {
     return m.select(m.isEqual(unitOf(m, block), 0), m.i32(1), m.i32(2));
   }
 
-  /// Returns the part, kv head and block of keys of turn 0 or 1 of `block`.
+  /// Returns the part, kv head and block of keys that the block of threads `block` processes first
+  /// (`turn` 0) or second (`turn` 1).
   template <typename Math, typename T>
   Place<T> placeAt(Math &m, T block, T turn) const {
     T part = m.div(block, units() * keyBlocks), unit = unitOf(m, block),

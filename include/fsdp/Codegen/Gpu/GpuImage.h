@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares the interface of Codegen for GPUs. `compileGpuImage` compiles the supported kernel
-// functions of a module to PTX, and with ptxas to a cubin:
+// functions of a module to PTX, and to a cubin if ptxas is found:
 //
 //   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
 //     lowerGpuKernel    |
@@ -31,11 +31,11 @@ namespace mlir::fsdp {
 class TargetInfo;
 
 /// A tensor that a kernel copies in tiles (cuTensorMapEncodeTiled) with 128-byte swizzle.
-/// Elements outside the tensor read as 0. Dimension 0 is the contiguous one.
+/// Elements outside the tensor read as 0. Dimension 0 is contiguous in memory.
 struct GpuTensorMap {
-  int64_t binding = 0;          ///< index of the binding; the number of bindings means the scratch
+  int64_t binding = 0;          ///< index of the binding, or the number of bindings for scratch
   int64_t offset = 0;           ///< offset of the first element in the binding, in bytes
-  bool isBf16 = true;           ///< element type: bf16, or f16 if false
+  bool isBf16 = true;           ///< true if elements are bf16, false if they are f16
   SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
   SmallVector<int64_t> strides; ///< strides of dimensions 1 and up, in bytes
   SmallVector<int64_t> box;     ///< sizes of the tile that one copy transfers, in elements
@@ -50,26 +50,26 @@ struct GpuLaunch {
   int64_t sharedBytes = 0; ///< dynamic shared memory, in bytes
   std::vector<GpuTensorMap> maps = {};
   int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
-  int64_t copyThreads = 0;                ///< threads per block that only copy data
-  std::optional<GpuProduct> product = {}; ///< product that a library computes; no entry then
+  int64_t copyThreads = 0;                ///< number of threads per block that only copy data
+  std::optional<GpuProduct> product = {}; ///< product that a library computes instead of an entry
   GpuCost cost = {};                      ///< by the model of the plan
 };
 
-/// Launch description of one kernel. The launches run one after another.
+/// The launches of one kernel, which run one after another.
 struct GpuKernel {
-  KernelInfo info; ///< only name, bindingBytes and writes are set
+  KernelInfo info; ///< only the fields name, bindingBytes and writes are set
   std::vector<GpuLaunch> launches;
   int64_t scratchBytes = 0; ///< scratch in global memory: 256-byte aligned, uninitialised
 };
 
-/// Resource use of an entry as reported by ptxas, and instruction counts of its machine code.
+/// Resource use of an entry as reported by ptxas, and instruction counts of the machine code.
 struct EntryReport {
   std::string symbol;
   int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0,
           barriers = 0;
   int64_t instructions = 0;     ///< number of instructions of the entry
   int64_t loopInstructions = 0, ///< number of instructions of the main loop
-      loopMma = 0;              ///< number of these instructions that multiply matrices
+      loopMma = 0;              ///< number of instructions of the main loop that multiply matrices
   /// Cycles for which the `loopMma` instructions occupy the tensor core of one scheduler.
   int64_t loopTensorCycles = 0;
   /// In one turn of the main loop: exponentials; those that are issued while a product of a
@@ -78,7 +78,7 @@ struct EntryReport {
   int64_t loopFences = 0; ///< fences of all memory of the GPU, in all loops
 };
 
-/// How far kernels for a GPU are compiled, and which texts the image keeps.
+/// The texts and code that compileGpuImage() stores in the image.
 enum class GpuOutput {
   Mlir,  ///< PTX, and the text of the entries before they are lowered
   Ptx,   ///< PTX alone
@@ -91,34 +91,33 @@ struct GpuImage {
   std::string ptx;
   std::vector<char> cubin; ///< empty without ptxas
   std::vector<GpuKernel> kernels;
-  std::vector<EntryReport> reports; ///< reports of the entries, in order; empty without ptxas
+  std::vector<EntryReport> reports; ///< one report per entry, in order; empty without ptxas
 };
 
-/// Returns the reason why `kernel` has no GPU kernel on the chip, or nothing if it has one.
+/// Returns the reason why `kernel` has no GPU kernel for the chip, or nothing if it has one.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 
 /// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a warning
 /// with the reason at each unsupported kernel. Fails if a kernel breaks the contract of
 /// docs/explanation/pipeline.md §6, if ptxas rejects the PTX, or if registers spill and the options
-/// forbid it.
+/// forbid spills.
 FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
                                     const CodegenOptions &options = {},
                                     GpuOutput output = GpuOutput::Cubin);
 
 /// Compiles the kernels of a planned module for the GPU that the options name. If `code` is false,
-/// only computes their launches and scratch sizes.
+/// only computes the kernels' launches and scratch sizes.
 FailureOr<CompiledKernels> compileForGpu(ModuleOp planned, const CodegenOptions &options,
                                          bool code);
 
-/// Prints the supported kernels of a planned module to `os`. Emits a warning at each unsupported
-/// kernel.
+/// Prints the supported kernels of a planned module to `os`. Warns at each unsupported kernel.
 LogicalResult printGpuKernels(ModuleOp planned, const CodegenOptions &options, EmitKind what,
                               llvm::raw_ostream &os);
 
 /// Returns the properties of the GPU for other stages, or null if the options name no GPU.
 std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
-/// Prints kernels and their launches as comments.
+/// Prints the kernels of `image` and their launches as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);
 /// Prints a table of the costs by the model of the plan, one line per launch.
 void printCosts(const GpuImage &image, llvm::raw_ostream &os);

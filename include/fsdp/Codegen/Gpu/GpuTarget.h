@@ -30,9 +30,9 @@ struct GpuTarget {
   int64_t registersPerThread = 255;
   /// Shared memory that the system reserves in each block, in bytes.
   int64_t sharedReserved = 1024;
-  /// Implementation of matrix products. Auto means generated kernels: they cover every contraction
-  /// and run wherever the artifact runs, including the emulator. It is not yet known for which
-  /// shapes a library is faster.
+  /// Implementation of matrix products. `Auto` selects generated kernels, because they support
+  /// every contraction and run wherever the artifact runs, including in the emulator. Shapes for
+  /// which a library is faster are not yet known.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< workspace for a library's product, in bytes
 
@@ -42,7 +42,7 @@ struct GpuTarget {
   static bool isKnown(StringRef name);
   /// Returns the supported chips for messages: "sm_80, sm_90a or sm_100a".
   static std::string getNames();
-  /// Returns the chip that the options name, with their settings for matrix products. Emits
+  /// Returns the chip that the options name, with the options' settings for matrix products. Emits
   /// an error at `loc` if the chip is unknown.
   static FailureOr<GpuTarget> get(const CodegenOptions &options, Location loc);
 

@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// Returns the reason why an attention op or its gradient has no GPU kernel, or nothing if it
-/// has one. `op` need not be in a kernel yet. Returns nothing for any other op.
+/// Returns the reason why an attention op or its gradient has no GPU kernel. Returns nothing if
+/// `op` has a GPU kernel or is any other op. `op` need not be inside a kernel function.
 std::optional<std::string> whyNoGpuAttention(Operation *op, const GpuTarget &target);
-/// Computes launches and scratch of every kernel as compileGpuImage does, without generating text.
+/// Computes launches and scratch of every kernel as compileGpuImage does, without emitting PTX.
 FailureOr<GpuImage> measureGpuKernels(ModuleOp module, const GpuTarget &target);
 
 } // namespace mlir::fsdp

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tile register has 16 rows of 64 bytes, for 16 x 16 sums of type f32 or for elements of an
+// A tile register has 16 rows of 64 bytes: 16 x 16 sums of type f32, or 16 rows (or columns) of an
 // operand at 32 values of k. With 2 x 2 tiles of sums, an iteration over 32 values of k loads four
 // operands and forms four products:
 //
@@ -14,15 +14,15 @@
 //
 // The sums are initialised from memory or with a constant, and are stored after the last iteration.
 //
-// According to Intel's manual, tdpbf16ps treats denormals as 0 and computes for each row r and
-// column c:
+// By Intel's manual, tdpbf16ps treats denormals as 0 and computes for each row r and column c:
 //
 //      even = odd = 0;
 //      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1;
 //      s[r][c] += even + odd;
 //
-// If `Product::emulated` is set, loops over vectors of columns compute these sums. Only results
-// that are rounded up to the smallest normal number differ: the instruction flushes these to 0.
+// If `Product::emulated` is set, loops over vectors of columns compute these sums. The loops differ
+// from the instruction only in results that rounding raises to the smallest normal number: the
+// instruction flushes such results to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ class TilePlaces {
 public:
   TilePlaces(CodeBuilder &b, const Product &product) : b(b), product(product) {}
 
-  /// Returns the address of tile `row` of the left operand; `step` is the first of its 16 steps.
+  /// Returns the address of tile `row` of the left operand. The tile's 16 steps begin at `step`.
   Pointer left(Value step, int64_t row) const {
     return b.shift(product.left, b.add(b.mul(step, product.leftStep), row * product.leftTile));
   }
@@ -143,7 +143,7 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // The operand with fewer tiles stays in registers; tiles of the other operand alternate between
+  // The operand with fewer tiles stays in registers. Tiles of the other operand alternate between
   // two registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
@@ -172,8 +172,8 @@ void TileRegisters::store() {
 }
 
 void amx::emitConfigure(CodeBuilder &b, const Pointer &place) {
-  // Byte 0 is the palette (1). Bytes 16 to 31 hold the row size of each register in bytes (16 bits
-  // each), and bytes 48 to 55 the number of rows.
+  // Byte 0 of the configuration is the palette (1). Bytes 16 to 31 hold the row size of each
+  // register in bytes, as 16-bit integers. Bytes 48 to 55 hold the number of rows of each register.
   SmallVector<int8_t> bytes(configBytes, 0);
   bytes[0] = 1;
   for (int64_t reg = 0; reg < numRegisters; ++reg) {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The passes of lib/Fuse give attention on whole tensors a dispatch of its own, so that the kernel
-// has a single op. This file lowers kernels with a single attention op tile by tile. In other
-// kernels attention is decomposed.
+// The passes of lib/Fuse place each attention op on whole tensors in its own dispatch, whose kernel
+// then contains a single op. This file lowers such kernels tile by tile. In all other kernels,
+// attention ops are decomposed into linalg ops.
 //
 //===----------------------------------------------------------------------===//
 

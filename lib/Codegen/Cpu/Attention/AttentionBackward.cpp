@@ -18,11 +18,11 @@
 //     store scale · dK and dV;
 //   store scale · dQ; with several chunks a second phase adds their dQ in order;
 //
-// Each sum is a fold over rows in order, or over the columns of a chunk in order. Chunks depend
-// only on the shape, so the bits of the results depend neither on the number of workers nor on the
-// vector length. The run time is that of five products over the visited blocks. The scratch of a
-// worker holds Q, dO and dQ of a kv head; with several chunks, the shared scratch holds dQ of all
-// heads per chunk.
+// Each sum adds rows in order, or the columns of a chunk in order. Chunks depend only on the shape,
+// so the bits of the results depend neither on the number of workers nor on the vector length. The
+// run time is that of five matrix products over the blocks that are not entirely masked. The
+// scratch of a worker holds Q, dO and dQ of a kv head; with several chunks, the shared scratch
+// holds, for each chunk, dQ of all heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Number of elements beyond a tile that fragments may read.
+/// Number of elements after the end of a tile that fragments may read.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -155,7 +155,7 @@ Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool ac
   return {b.at(all, first, b.constant(0)), all.rowStride, 1};
 }
 
-/// Returns the sums of dQ of a head, in the wide type.
+/// Returns the matrix of the sums of dQ of a head, in the wide type (f32 or f64).
 Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
   int64_t elements = plan.paddedRows * plan.dq.stride;
   if (units.chunks == 1) {
@@ -232,7 +232,7 @@ void BackwardEmitter::packBlock(const Head &head, Value block) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Emits f · P and dS for one vector of scores.
+/// Emits f · P (f is the result of weight_mod) and dS for one vector of scores.
 std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context,
                                                     Value group, Value firstRow, Value firstCol,
                                                     Value col, Value unit, bool masked) {
@@ -261,11 +261,11 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale, lanes), minus);
   }
-  // Multiplies by log2(e) after the subtraction, because the rounding error of lse · log2(e) would
-  // affect a whole row.
+  // Multiplies by log2(e) after the subtraction of lse, because the rounding error of lse · log2(e)
+  // would affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // Apart from rounding, the exponent is at most 0. If scores are so large that rounding makes P
-  // wrong, the limit still keeps P finite.
+  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if scores
+  // are so large that rounding makes P wrong.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -350,8 +350,8 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);
   };
   int64_t rowSteps = numbers.steps(plan.blockRows);
-  // A tile packed across rows is its own transpose if read by columns. Only tile registers need a
-  // copy.
+  // A tile that is packed across rows can be read by columns as its transpose. Only AMX tile
+  // registers need a transposed copy.
   auto transposed = [&](const Part &part) {
     if (numbers.arithmetic != Arithmetic::Tiles)
       return Matrix{scratch(part, step), 1, part.stride};

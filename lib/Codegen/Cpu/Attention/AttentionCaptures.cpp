@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The arguments that a contribution's indices depend on determine where the contribution is summed:
+// An fsdp.contribute adds a contribution to the gradient of a captured tensor. Where contributions
+// are summed depends on the arguments (b, h, q, k) that the indices of the op depend on:
 //
 //   arguments        summed over                           stored sums
 //   none, b, h       lanes of a row, a tile, then the head    one sum per head and chunk
@@ -12,14 +13,15 @@
 //   k                lanes of columns, over all rows          one per column
 //   q and k          directly in a table                      private or owned (see below)
 //
-// Sums of heads, rows and columns are kept in shared scratch. A last phase adds these sums to the
-// elements that the indices name, in the order of (b, h, q or k, chunk). A table is private to a
-// unit if that costs little memory; the last phase then adds the units' tables in order. Otherwise
-// no two units may write the same element: units are divided only along an argument (b, h or k)
-// that is an index at the same position in every contribution to the table. Each unit processes the
-// other dimensions in order. No sum depends on how workers divide the units.
+// Sums of heads, rows and columns are kept in shared scratch. The last phase adds these sums to the
+// elements of the gradient in the order of b, h, q or k, and chunk. If private tables need little
+// memory, each unit has its own table, and the last phase adds the tables in order. Otherwise all
+// units share one table, and no two units may write the same element: units are divided only along
+// an argument (b, h or k) that is an index at the same position in every contribution to the table.
+// Each unit processes the other dimensions in order. No sum depends on which worker runs which
+// unit.
 //
-// The gradient of a learned bias of full size uses no scratch: it is summed in the result's buffer.
+// A shared table is in the result's buffer if the result has the type of the sums, else in scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +33,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-/// Maximum size of all private tables of a gradient, in bytes. Larger tables are owned.
+/// Maximum size of all private tables of a gradient together, in bytes.
 static constexpr int64_t mostPrivateBytes = 32 << 20;
 static constexpr unsigned leading = leadingOfGrad;
 
@@ -68,8 +70,8 @@ Units Captures::chooseUnits(int64_t most) {
     gradient.isPrivate =
         gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
         mostPrivateBytes;
-  // An index owns a table if it is at the same position in all contributions. (With t[h, q] and
-  // t[q, h], two units could write the same element.)
+  // An argument may divide a shared table if it is an index at the same position in all
+  // contributions. (With t[h, q] and t[q, h], two units could write the same element.)
   auto isOwner = [&](unsigned argument) {
     return llvm::all_of(llvm::seq<unsigned>(0, gradients.size()), [&](unsigned number) {
       auto places = llvm::to_vector(llvm::seq<int64_t>(0, gradients[number].type.getRank()));
@@ -150,8 +152,7 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
   return e.b.shift(tables, e.b.mul(unit, gradient.type.getNumElements()));
 }
 
-/// Returns the address of the `count` sums of one head and chunk, or of the head if `chunk` is
-/// null.
+/// Returns the address of the `count` sums of a head and chunk, or of a head if `chunk` is null.
 Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
                          int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);
@@ -212,8 +213,8 @@ void Captures::endRow(Emitter &e) {
     }
 }
 
-/// Adds a whole vector if the last index is k and no other index depends on k. Otherwise adds lane
-/// by lane.
+/// Adds a whole vector if the last index is k and no other index depends on k. Otherwise adds
+/// single lanes.
 void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c, const Site &site,
                           ScoreFunction::Values &known, Value value, Value keep, Value unit) {
   CpuTiles &b = e.b;
@@ -270,7 +271,7 @@ void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFuncti
       break;
     }
     case Dependence::Column: {
-      // A block starts at a multiple of its size, so the remainder is the column within the block.
+      // A block starts at a multiple of its size, so the remainder is the column in the block.
       Value block = b.rem(site.column, c.tile.stride);
       addInto(b, b.shift(e.scratch(c.tile, c.work), block), value);
       break;
@@ -318,7 +319,7 @@ void Captures::endHead(Emitter &e, const Head &head, Value group, Value chunk) {
 }
 
 //===----------------------------------------------------------------------===//
-// Before and after the units
+// Phases before and after the units of work
 //===----------------------------------------------------------------------===//
 
 bool Captures::hasShared() const {

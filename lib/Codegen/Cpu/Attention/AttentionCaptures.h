@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp::attention {
 
-/// Partition of the backward pass into units of work. If a unit does not own a batch or a head, it
-/// processes all batches or all heads one after another.
+/// Partition of the backward pass into units of work. A unit that does not own a batch (or head)
+/// processes all batches (or heads) one after another.
 struct Units {
   bool ownsBatch = true, ownsHead = true;
   int64_t chunks = 1; ///< number of chunks of column blocks per owned batch and head
@@ -27,7 +27,7 @@ struct Contribution {
   unsigned gradient;        ///< index into `gradients` of the gradient to which `op` adds
   Dependence where;         ///< arguments on which the indices of `op` depend
   Type work;                ///< type of the sums
-  Part row, tile, head;     ///< worker scratch for the sums of a row, of a tile or block, of a head
+  Part row, tile, head;     ///< worker scratch for sums of a row, of a tile or block, and of a head
   int64_t sharedOffset = 0; ///< offset of the sums of all heads in the shared scratch
 };
 
@@ -36,7 +36,7 @@ struct Gradient {
   RankedTensorType type;
   Type work;
   bool isPrivate = false;   ///< true if each unit has its own table of sums
-  bool isDirect = false;    ///< true if the sums are in the result itself
+  bool isDirect = false;    ///< true if the sums are stored in the result's buffer
   int64_t sharedOffset = 0; ///< offset of the sums in the shared scratch, unless isDirect
   int64_t tablesOffset = 0; ///< offset of the private tables in the shared scratch
   Value result;
@@ -51,7 +51,7 @@ public:
   bool hasShared() const;
 
   /// Returns the partition into units that may run in parallel, with at most `chunks` chunks of
-  /// columns. Decides which tables are private.
+  /// columns. Decides which gradients have private tables.
   Units chooseUnits(int64_t chunks);
   /// Reserves the scratch of all sums in `plan`.
   void takeParts(Plan &plan, const Units &units, int64_t paddedRows);
@@ -66,7 +66,8 @@ public:
   void beginBlock(Emitter &e, const Head &head, Value group);
   void beginTile(Emitter &e);
   void endRow(Emitter &e);
-  /// Adds the contributions at a site. `keep` masks the lanes to add; null means all lanes.
+  /// Adds the contributions of the score elements at `site`. `keep` is the mask of lanes to add;
+  /// null means all lanes.
   void add(Emitter &e, KeptFunction &grad, const tile::Site &site,
            tile::ScoreFunction::Values &known, Value keep, Value unit, Value group, Value row);
   void endTile(Emitter &e, Value group);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values of a score function that depend only on the row are computed once per row of a block, and
-// those that depend only on the column once per column. Arrays keep both kinds of values while a
-// tile is processed:
+// Values of a score function that depend only on the row are computed once per row of a block.
+// Values that depend only on the column are computed once per column. Arrays hold these values
+// while a tile is processed:
 //
 //            column values | c0 | c1 | c2 | ..
 //            row values r0 |
@@ -60,7 +60,7 @@ void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
     plan.tileConfig = plan.take(1, amx::configBytes, 1);
   amx::emitConfigure(b, scratch(plan.tileConfig, b.getI8Type()));
   amx::emitRelease(b);
-  // All code of the phase is inserted before the release.
+  // All later code of the phase is inserted before the release of the tile registers.
   b.setInsertionPoint(entry.getTerminator()->getPrevNode());
 }
 

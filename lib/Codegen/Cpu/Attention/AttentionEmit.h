@@ -26,8 +26,7 @@ class Emitter {
 public:
   Emitter(tile::CpuTiles &b, Plan &plan) : b(b), plan(plan), shape(plan.shape) {}
 
-  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` from the arguments of
-  /// `phase`.
+  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` to arguments of `phase`.
   void enter(func::FuncOp kernel, func::FuncOp phase);
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   Pointer scratch(const Part &part, Type type);
@@ -41,23 +40,24 @@ public:
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// Return the values known at row `row` of a tile (knownOfRow()), or the values `ofRow` and those
-  /// of the vector of columns that begins at `col` (known()).
+  /// Return the precomputed values of row `row` of a tile (knownOfRow()), or `ofRow` together with
+  /// the precomputed values of the vector of columns that begins at `col` (known()).
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
                                     Value col);
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// Emits body(block, isFree) for each block that is in `ranges` for the tile [first, last).
-  /// isFree means that no element of the block is masked. `part` holds the bounds of each range.
+  /// Emits body(block, isFree) for each block that `ranges` contains for the rows or columns
+  /// [first, last) of a tile. `isFree` is true if no element of the block is masked. The scratch
+  /// `part` holds the bounds of each range.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
-  /// Returns the mask of the lanes of a site that exist and that the mask function keeps. Null
-  /// means all lanes.
+  /// Returns the mask of the lanes at `site` that are inside the matrix and that mask_mod keeps.
+  /// Null means all lanes.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
-  /// Stores `rows` rows of sums, times `factor`, to `tensor`, beginning at row `firstRow`.
+  /// Stores `rows` rows of `from`, times `factor`, to `tensor`, beginning at row `firstRow`.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
   /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A unit is a block of rows of one head. A worker packs K and V of a head when it
-// starts the first unit of that head:
+// Emits one phase. A unit of work is a block of rows of one head. A worker packs K and V of a head
+// when it starts the first unit of that head:
 //
 //   m = -inf, l = 0, O = 0                              for each row
 //   for each block of columns that is not entirely masked
@@ -18,9 +18,9 @@
 //   O / l, lse = ln2 · m + ln(l), or m + ln(l) with score_mod;  0 and -inf where l = 0;
 //
 // Arrays hold m and l of each row of a tile; l of a row is a vector of 512 bits of partial sums.
-// Blocks of rows are taken alternately from both ends, so that each range of units has a similar
-// share of a causal mask. The run time is that of two products over the visited blocks. The scratch
-// of a worker holds K and V of one head, a tile of scores and a tile of O.
+// Units alternate between the first and the last blocks of rows, so that with a causal mask all
+// ranges of units take about as long. The run time is that of two matrix products over the visited
+// blocks. The scratch of a worker holds K and V of one head, a tile of scores and a tile of O.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +75,7 @@ private:
   func::FuncOp kernel;
   std::optional<KeptFunction> score, mask, weight;
   SmallVector<TileRange> ranges;
-  Pointer o, lse; ///< base is null if the result is not used
+  Pointer o, lse; ///< the base is null if the kernel does not return the result
 };
 } // namespace
 
@@ -165,8 +165,7 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// Computes weight_mod for a row of a tile. Columns beyond the end get the value of the last
-/// column.
+/// Computes weight_mod for a row of a tile. Columns after the last get the value of the last.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);
@@ -191,8 +190,9 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  // If the scale is not folded into c, a score may be arbitrarily large. Then c is applied after
-  // the subtraction, because exp2 would amplify the rounding error of a large score times c.
+  // With score_mod, the scale is not folded into c, and a score may be arbitrarily large. The
+  // product with c then follows the subtraction, because exp2 would amplify the rounding error of c
+  // times a large score.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);
@@ -221,7 +221,7 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
         Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)),
               zero = b.number(0, lanes);
         Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, value, zero);
-        // Where the mask is false, the factor may be NaN or infinity, but P must stay 0.
+        // In masked elements, the factor may be NaN or infinity, but P must stay 0.
         value = b.select(isNone, zero, b.mulf(value, factor));
       }
       b.storeAlong(value, p, row, col);

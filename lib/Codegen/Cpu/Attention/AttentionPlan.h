@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sizes, tiles and scratch of one attention kernel. All sizes in the generated code are decided
-// here. The blocks of keys depend only on shapes and types, because they affect the bits of the
-// result.
+// Sizes, tiles and scratch of one attention kernel. The plan contains all sizes that the generated
+// code uses. The size of blocks of keys depends only on shapes and types, because it affects the
+// bits of the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,9 +33,10 @@ struct Plan {
   int64_t tileRows = 0;                 ///< rows of a tile in memory, rounded up to whole fragments
   int64_t rowBlocks = 0, colBlocks = 0;
   int64_t workerBytes = 0, sharedBytes = 0;
-  Part tileConfig; ///< configuration of the tile registers, reserved when a phase uses them
+  Part tileConfig; ///< configuration of the tile registers, reserved if a phase uses tile registers
 
-  /// Return the number of steps along the head dimension of Q and K, or of V.
+  /// Return the number of steps along the head dimension of Q and K (dimSteps()), or of V
+  /// (valueSteps()).
   int64_t dimSteps() const { return numbers.steps(shape.dim); }
   int64_t valueSteps() const { return numbers.steps(shape.valueDim); }
   int64_t padded(int64_t cols) const { return llvm::alignTo(cols, numbers.rowLanes); }
@@ -47,7 +48,7 @@ struct Plan {
   }
   /// Reserves `rows` rows of `stride` elements of `bytes` bytes in the worker's scratch.
   Part take(int64_t rows, int64_t stride, int64_t bytes);
-  /// Reserves `bytes` in the shared scratch. Returns their offset.
+  /// Reserves `bytes` bytes in the shared scratch. Returns the offset of the reserved bytes.
   int64_t takeShared(int64_t bytes);
 };
 

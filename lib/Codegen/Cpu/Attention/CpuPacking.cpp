@@ -7,9 +7,9 @@
 //   along rows    a0 a1 a2 a3        across rows    a0 a1 ..      transposed   a0 b0 c0 ..
 //                 b0 b1 b2 b3                       b0 b1 ..                   a1 b1 c1 ..
 //
-// With bf16 dot products a step is a pair, and the packings begin with a0a1 a2a3, a0b0 a1b1 and
-// a0a1 b0b1. Elements outside the matrix are zero. A square of lanes × lanes is transposed in
-// registers: for s = 1, 2, 4, .. lanes l + s of row r are exchanged with lanes l of row r + s.
+// With bf16 dot products, a step is a pair, and the three packings begin with a0a1 a2a3, a0b0 a1b1
+// and a0a1 b0b1. Elements outside the matrix are zero. A square of lanes × lanes is transposed in
+// registers: for s = 1, 2, 4, .., lane l + s of row r and lane l of row r + s are exchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents exte
                                    pairs);
 }
 
-/// Rounds to bf16. If a step is a single value, extends the result to the wide type.
+/// Rounds the elements of `vector` to bf16. If a step is a single value, extends the result to the
+/// wide type.
 Value CpuTiles::toHalf(Value vector) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   auto half = VectorType::get({lanes}, getBF16Type());

@@ -10,9 +10,10 @@
 //      a  a(0, k)       | s  | s  |          a(r, k) for each row r, and multiply-add
 //         a(1, k)       | s  | s  |          it with each register of the row of b
 //
-// Each sum is a fold over k in order, whatever the fragment's shape. The bits therefore depend
-// neither on the number of registers nor on the number of lanes. Sums and maxima of rows use
-// vectors of the same length on every CPU, and combine their lanes by halves.
+// Each sum adds the products in the order of k, whatever the fragment's shape. The bits therefore
+// depend neither on the number of registers nor on the number of lanes. Sums and maxima of rows use
+// vectors of the same length on every CPU, and combine the upper half of the lanes with the lower
+// half until one lane is left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -209,8 +210,8 @@ Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t
   return {layout, values};
 }
 
-/// Returns the number of registers per row of a fragment. Sets `panels` to the number of panels of
-/// columns, all of which have about the same width.
+/// Returns the number of registers per row of a fragment. Divides the columns into panels of about
+/// the same width, and sets `panels` to their number.
 int64_t CpuTiles::sumsPerRowOf(int64_t cols, int64_t &panels) const {
   int64_t registers = llvm::divideCeil(cols, numbers.lanes);
   panels = llvm::divideCeil(registers, numbers.sumsPerRow);

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the tile builder for CPUs. Fragments are vectors. Tiles are in the scratch of a worker,
-// which stays in the caches. This header is private to Codegen.
+// Declares the tile builder for CPUs. Fragments are vectors. Tiles are in a worker's scratch, which
+// is small enough for the caches.
 //
-// A product advances in steps along k. A step is one value of k or a pair of values. The arithmetic
-// determines how packing arranges the elements of a matrix x in steps:
+// A product is computed in steps along k, the reduced dimension. A step is one value of k or a
+// pair. The arithmetic determines how packing arranges the elements of a matrix x in steps:
 //
 //              along a row (k = column)      across rows (k = row)
 //   Fma        x[r][k], widened              x[k][c], widened
@@ -28,7 +28,7 @@
 
 namespace mlir::fsdp::tile {
 
-/// How products are formed and summed, as in GemmPlan.h.
+/// How products are computed and summed; see Arithmetic in GemmPlan.h.
 enum class Arithmetic { Fma, Bf16Dot, Bf16Pairs, Tiles };
 
 /// Types and vector lengths of a kernel.
@@ -38,11 +38,11 @@ struct Numbers {
   Type element; ///< element type of the operands
   Type wide;    ///< type of sums and elementwise work: f32 or f64
   Arithmetic arithmetic = Arithmetic::Fma;
-  bool emulatesTiles = false;  ///< loops replace the AMX instructions of Tiles
-  bool convertsToBf16 = false; ///< the CPU has vcvtneps2bf16
+  bool emulatesTiles = false;  ///< true if loops replace the AMX instructions of Tiles
+  bool convertsToBf16 = false; ///< true if the CPU has vcvtneps2bf16
 
-  /// Number of lanes of a register, and of the vectors in which rows are summed (512 bits on every
-  /// CPU).
+  /// Number of lanes of a register, and number of lanes of the vectors in which rows are summed
+  /// (512 bits on every CPU).
   int64_t lanes, rowLanes;
   /// Maximum number of registers for the sums of a product, in total and per row.
   int64_t sums, sumsPerRow;
@@ -105,17 +105,18 @@ public:
   SmallVector<Value> rowMax(const Fragment &x);
   /// Returns for each row a vector of partial sums: the sum of the row's registers, lane by lane.
   SmallVector<Value> rowSum(const Fragment &x);
-  /// Returns a vector whose lanes all hold the sum of the lanes of `vector`, added by halves.
+  /// Returns a vector whose lanes all hold the sum of the lanes of `vector`. Adds the upper half of
+  /// the lanes to the lower half until one lane is left.
   Value sumOfLanes(Value vector);
   /// Returns sums(r, c) + Σ over `steps` of a(r, k) · b(k, c).
   Fragment gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t steps);
 
   //===--- Tiles -----------------------------------------------------------===//
   enum class Sums { Zero, Kept };
-  // Emits c = s + a · b, fragment by fragment. If `start` is Zero, s is 0; otherwise s is c, times
-  // the row's factor (a vector of equal lanes) if `factor` is given. The number of rows is rounded
-  // up to rowsOf(rows, cols): `a` must be readable and `c` writable up to this row. With
-  // Arithmetic::Tiles, the steps of a row of `a` must be contiguous.
+  // Emits c = s + a · b, fragment by fragment. If `start` is Zero, s is 0. Otherwise s is c,
+  // multiplied by the row's factor (a vector of equal lanes) if `factor` is given. The number of
+  // rows is rounded up to rowsOf(rows, cols): memory of `a` must be readable, and memory of `c`
+  // writable, up to this row. With Arithmetic::Tiles, the steps of a row of `a` must be contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
@@ -130,21 +131,21 @@ public:
   /// Packs `rows` rows of a matrix with `cols` columns into steps along each row. Elements
   /// outside of `extents` are 0.
   void packAlong(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols);
-  /// Packs a matrix like packAlong(), but k is the row: a step takes its elements from one column
-  /// (see the table at the head of this file).
+  /// Packs a matrix like packAlong(), but the row index is k: the elements of a step are in one
+  /// column (see the table at the top of this file).
   void packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                   int64_t cols);
-  /// Packs a matrix into steps along each row and stores them transposed: to(step, row). `rows` is
-  /// a multiple of numbers.lanes.
+  /// Packs a matrix into steps along each row and stores the steps transposed: to(step, row).
+  /// `rows` is a multiple of numbers.lanes.
   void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                       int64_t cols);
   /// Emits to(r, s) = from(s, r) for elements that are pairs. `to` has `rows` rows of `steps`
-  /// steps; both are multiples of 16.
+  /// steps; `rows` and `steps` are multiples of 16.
   void transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps);
-  /// Stores one vector of a row (wide values) as steps along the row, beginning at column `col`.
+  /// Stores a vector of wide values of one row as steps along the row, beginning at column `col`.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);
-  /// Stores vectors of rows `row` (even) and `row` + 1 as steps across rows. With Fma each vector
-  /// is stored separately, and `next` may be null.
+  /// Stores `vector` of row `row` (even) and `next` of row `row` + 1 as steps across rows. With
+  /// Arithmetic::Fma, each vector is stored separately, and `next` may be null.
   void storeAcross(Value vector, Value next, const Matrix &to, Value row, Value col);
 
   Pointer at(const Matrix &matrix, Value row, Value col);

@@ -47,8 +47,8 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// Rows and columns of a worker, columns whose sums are kept, and first column of the packed
-  /// panels.
+  /// Rows and columns that a worker computes, columns whose sums scratch holds, and first column of
+  /// the packed panels.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;

@@ -26,10 +26,10 @@ struct Kernel {
 /// One operand of the contraction, divided into panels of `width` rows or columns.
 struct Side {
   const Operand &operand;
-  ArrayRef<int> digits; ///< digits of the operand's rows or columns
+  ArrayRef<int> digits; ///< digits (GemmProblem.h) of the operand's rows or columns
   int64_t width;
   int64_t stride;  ///< distance between rows or columns, in elements
-  int64_t kStride; ///< distance between values of k, in elements
+  int64_t kStride; ///< distance between consecutive values of k, in elements
   int64_t offset;  ///< offset of the packed panels in a worker's scratch, in bytes
 
   /// True for the left operand of tdpbf16ps: panels consist of tiles of 16 rows by 16 steps with
@@ -47,19 +47,19 @@ void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
 static constexpr int64_t microUnroll = 2;
 
 /// Emits tile[r · stride + c] = Σ over `steps` of lhs · rhs. The sum is added to the tile's values
-/// if `accumulate`, otherwise to the constant `start`. `beside`, if given, is called with the first
-/// step of each iteration and emits additional code.
+/// if `accumulate` is true, otherwise to the constant `start`. `beside`, if given, is called with
+/// the first step of each iteration and emits additional code.
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Emits the product of emitMicroKernel() with tile registers. `steps` is a multiple of 16.
+/// Emits the product of emitMicroKernel() with AMX tile registers. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                     llvm::function_ref<void(Value)> beside);
-/// Emits a prefetch of one line of the panel of `side` that is packed next; `next` is the panel's
-/// first element. The micro-kernel of row panel `tile` issues the prefetch in the iteration that
-/// begins with step `k`.
+/// Emits a prefetch of one cache line of the panel of `side` that is packed next; `next` is the
+/// panel's first element. The micro-kernel of row panel `tile` issues the prefetch in the iteration
+/// that begins with step `k`.
 void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
                          Value tile, Value k);
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // For each row of the tile and each vector of its columns, loads the inputs of the elementwise ops,
-// runs their bodies on vectors, and stores the results. Columns outside the result are masked. The
-// tile is still in the L1 cache.
+// runs their bodies on vectors, and stores the results. Columns outside the result are masked. At
+// this time, the tile is still in the L1 cache.
 //
 //===----------------------------------------------------------------------===//
 

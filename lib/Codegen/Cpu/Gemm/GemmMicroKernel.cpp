@@ -5,14 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // The micro-kernel keeps mr × nv vectors of sums in registers. A step loads nv vectors of rhs. Then
-// the step broadcasts each of mr values of lhs and multiply-adds it with all nv vectors:
+// the step broadcasts each of mr values of lhs, and adds the products of the value and the nv
+// vectors to the sums:
 //
 //              rhs   | b0 | b1 |
 //      lhs  a0       | s  | s  |      s[r][v] = fma(a[r], b[v], s[r][v])
 //           a1       | s  | s  |
 //
-// Each sum is a fold over k in order, so the bits depend neither on the tile nor on the number of
-// lanes. The loop is unrolled by two. Remaining steps run in a loop of single steps.
+// Each sum adds products in the order of k, so the bits depend neither on the tile nor on the
+// number of lanes. The loop over steps is unrolled by two. A remaining step runs in a second loop.
 //
 //===----------------------------------------------------------------------===//
 

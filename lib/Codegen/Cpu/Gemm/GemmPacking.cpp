@@ -19,9 +19,8 @@
 //   none   copies element by element
 //
 // Sources are prefetched, because they are not yet in the caches and their rows are far apart.
-// Casts and other unary maps are applied between load and store. Rows beyond the end repeat the
-// last row. Steps beyond the end of k are zero; with tile registers, k is padded to a multiple of
-// 16 steps.
+// Casts and other unary maps are applied between load and store. Rows after the last row repeat the
+// last row. Steps after the last k are zero; with tile registers, k is padded to whole tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,25 +34,25 @@ using namespace mlir::fsdp::gemm;
 /// source are read.
 static constexpr int64_t panelsPerGroup = 16;
 
-/// Distance in k between a load and the prefetch emitted with it.
+/// Distance along k between the address of a load and the address that is prefetched with the load.
 static constexpr int64_t prefetchDistance = 12;
 
 namespace {
 class Packer {
 public:
-  /// `from` is the address of the first row at the first k, and `to` the panel of this row.
+  /// `from` is the address of the first row at the first k, and `to` is the panel of this row.
   Packer(CodeBuilder &b, const Plan &plan, const Side &side, Pointer from, Value kCount, Pointer to)
       : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
         perStep(plan.kPerStep()), besideMicroKernel(plan.prefetchesRhs && side.width == plan.nr) {}
   /// Packs one panel of `valid` rows.
   void packAlongK(Value valid);
   void packElements(Value valid);
-  /// Packs all panels of `count` rows.
+  /// Packs all panels of `count` rows that are contiguous in the source.
   void packAlongRows(Value count);
   /// Packs one panel of row tiles from a source with contiguous k, or with contiguous rows.
   void packRowTilesAlongK(Value valid);
   void packRowTilesAlongRows(Value valid);
-  /// Zeroes the steps of one panel from the last pair of k up to a multiple of 16.
+  /// Zeroes the steps of one panel after the last pair of values of k, up to a multiple of 16.
   void padSteps();
 
 private:
@@ -63,7 +62,7 @@ private:
   Pointer element(Value row, Value k) {
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
   }
-  /// Returns the position of step `step`; Bf16Pairs exchanges the steps of a pair.
+  /// Returns the position of `step` in a panel. Bf16Pairs stores the odd step of a pair first.
   int64_t swapped(int64_t step) const {
     return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step;
   }
@@ -107,8 +106,9 @@ Value Packer::load(int64_t count, Value row, Value k, Value mask) {
   return convert(b.load(type, element(row, k), mask), mask);
 }
 
-/// Merges vectors v0, v1, ... Result j consists of unit j of v0, unit j of v1, and so on, within
-/// each block of `block` lanes. `list` has as many vectors as a block has units.
+/// Merges the vectors v0, v1, ... of `list`. A block consists of `block` lanes and as many units of
+/// `unit` lanes as `list` has vectors. Each block of result j contains unit j of v0, of v1, and so
+/// on.
 SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
   if (list.size() == 1)
     return {list.front()};
@@ -162,7 +162,7 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
     SmallVector<Value> vectors;
     for (Value row : rows) {
       if (!besideMicroKernel)
-        // Prefetches the next panel.
+        // Prefetches the source of the next panel.
         b.prefetch(element(b.add(row, side.width), k));
       Value vector = load(lanes * perStep, row, k, mask);
       if (vector.getType() != stepType)
@@ -178,8 +178,8 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
 }
 
 void Packer::packAlongK(Value valid) {
-  // The last columns come first: a vector that is wider than the remaining columns overwrites the
-  // first columns of the next step.
+  // Packs the last columns first, because a vector that is wider than these columns also overwrites
+  // the first columns of the next step.
   int64_t whole = llvm::alignDown(side.width, lanes);
   if (whole < side.width)
     packBlockAlongK(b.constant(whole), side.width - whole, valid);
@@ -199,8 +199,8 @@ Value Packer::interleave(Value first, Value second) {
                                    b.shuffle(first, second, mask));
 }
 
-/// Packs `width` rows at k, and with pairs also at k + 1. `width` is the width of one panel, or of
-/// all panels that one vector fills.
+/// Packs `width` rows at k and, if steps are pairs, at k + 1. `width` is the width of one panel, or
+/// the total width of the panels that one vector fills.
 void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   bool pairs = plan.arithmetic != Arithmetic::Fma;
   Value next = b.add(k, 1), hasNext = pairs ? b.isLess(next, kCount) : Value();
@@ -218,8 +218,8 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   if (plan.packsPairs())
     for (auto [one, other] : llvm::zip_equal(first, second))
       one = interleave(one, other);
-  // Stores steps and columns in ascending order, because a wide vector overwrites the elements
-  // after its own, which are stored later.
+  // Stores steps and columns in ascending order, because a vector that is wider than a panel
+  // overwrites elements that are stored later.
   Value number = b.div(row, side.width);
   for (int64_t part = 0; part < width; part += side.width) {
     Pointer panel =
@@ -291,7 +291,7 @@ void Packer::packElements(Value valid) {
 }
 
 /// Copies 32 values of k of each row at a time, which are 16 steps of a tile. Reads row by row, so
-/// that the hardware prefetcher follows.
+/// that the hardware prefetches the following values.
 void Packer::packRowTilesAlongK(Value valid) {
   auto stepType = VectorType::get({lanes}, to.type);
   b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {
@@ -306,7 +306,7 @@ void Packer::packRowTilesAlongK(Value valid) {
   });
 }
 
-/// Interleaves pairs of k of 16 rows and transposes them, 16 steps at a time.
+/// Interleaves pairs of values of k of 16 rows and transposes the pairs, 16 steps at a time.
 void Packer::packRowTilesAlongRows(Value valid) {
   b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
     Pointer tiles = b.shift(to, b.mul(b.div(k, perStep), side.width));

@@ -27,24 +27,24 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Bytes of lhs packed at a time. An lhs of up to lhsWholeBytes is packed whole, so that rhs is
-/// packed only once. A larger lhs is packed in blocks; the blocks of all workers fit the last-level
-/// cache.
+/// Number of bytes of lhs that are packed at a time. An lhs of up to lhsWholeBytes is packed as a
+/// whole, so that rhs is packed only once. A larger lhs is packed in blocks; the blocks of all
+/// workers fit the last-level cache.
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// Size of a block of lhs and of a panel of rhs with tile registers, whose products need more bytes
-/// per cycle. The panel stays in the L1 cache, and the block in half of an L2 cache of 2 MiB.
+/// Sizes in bytes of a block of lhs and of a panel of rhs for tile registers, whose products read
+/// more bytes per cycle. The panel fits the L1 cache, and the block half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
-/// With tile registers, size of all panels of rhs that are packed together, in bytes. The tiles of
-/// one row are finished one after another, so that epilogues read and write whole lines.
+/// Size in bytes of the panels of rhs that are packed together for tile registers. Tiles of a row
+/// are finished one after another, so that epilogues access whole cache lines.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
 /// The micro-kernels of a panel of rhs prefetch the next panel if the number of panels of rows is
-/// within these limits. Fewer micro-kernels have no time for the prefetches; with more
-/// micro-kernels, reading rhs costs little. An rhs smaller than rhsInMemoryBytes is in a cache
-/// anyway.
+/// within these limits. With fewer micro-kernels, there is no time for the prefetches; with more,
+/// reading rhs is a small part of the time. An rhs smaller than rhsInMemoryBytes is in a cache
+/// without prefetches.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
@@ -95,7 +95,7 @@ static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
 }
 
-/// Returns the number of rows (or columns) over all of `digits`, including padding.
+/// Returns the number of rows (or columns) over all of `digits`, including padding to whole tiles.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
   return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)
@@ -135,7 +135,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
       int64_t nr = nv * plan.lanes;
       double tiles =
           double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
-      // A cycle has two multiply-adds and two loads. A sum can be used again after four cycles.
+      // A core does two multiply-adds and two loads a cycle. A sum is available after four cycles.
       double step =
           double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;
@@ -204,8 +204,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
     kept = plan.mc / plan.mr * (plan.nc / plan.nr);
   }
-  // Distributes the larger operand, unless it has too few units. Every worker packs the whole other
-  // operand.
+  // Divides the larger operand among workers, unless it has too few units. Every worker packs all
+  // of the other operand.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;

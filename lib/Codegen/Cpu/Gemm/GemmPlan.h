@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Types, register tile, cache blocks and scratch of one contraction kernel. All sizes in the
-// generated code are decided here.
+// Types, register tile, cache blocks and scratch of one contraction kernel. The plan contains all
+// sizes that the generated code uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,17 +20,17 @@ namespace mlir::fsdp::gemm {
 
 /// How products are formed and summed.
 enum class Arithmetic {
-  Fma,       ///< one fused multiply-add per k
-  Bf16Dot,   ///< vdpbf16ps on pairs of k; adds the odd k first
+  Fma,       ///< one fused multiply-add per value of k
+  Bf16Dot,   ///< vdpbf16ps on pairs of values of k; adds the product at the odd k first
   Bf16Pairs, ///< fused multiply-adds on widened values in the order of Bf16Dot
-  Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 k (Cpu/Amx)
+  Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 values of k (Cpu/Amx)
 };
 
 using amx::tileSize;
 
 struct Plan {
   Type accType;  ///< type of the accumulators: f32 or f64
-  Type packType; ///< type of values in packed panels: accType, or bf16 with packsPairs()
+  Type packType; ///< type of values in packed panels: accType, or bf16 if packsPairs()
   Arithmetic arithmetic = Arithmetic::Fma;
 
   /// True if loops with the arithmetic of tdpbf16ps replace the instruction.
@@ -40,8 +40,8 @@ struct Plan {
   int64_t lanes = 0, mr = 0, nv = 0, nr = 0;
 
   // `rows` and `cols` are each traversed as one index, and a tile never crosses a border of their
-  // innermost digit. k consists of the digits `kOuter` and the digit `kInner`. All other digits are
-  // in `outer`.
+  // innermost digit. k consists of the digits `kOuter` and the digit `kInner`. `outer` contains all
+  // other digits (see GemmProblem.h).
   SmallVector<int> rows, cols, outer, kOuter;
   int kInner = -1;
   int64_t m = 1, n = 1, k = 1, outerCount = 1, kOuterCount = 1;
@@ -57,7 +57,7 @@ struct Plan {
   /// True if micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
 
-  // Workers share rows in units of mr if `splitRows`, otherwise columns in units of nr.
+  // Workers divide rows in units of mr if `splitRows` is true, otherwise columns in units of nr.
   bool splitRows = false;
   int64_t unitsPerOuter = 1;
 
@@ -89,8 +89,8 @@ struct Plan {
   int64_t panelBytes(int64_t width) const { return panelSize(width) * stepBytes(); }
 };
 
-/// Orients the problem (columns are contiguous in the result if possible) and plans its blocks.
-/// Fails if an element type is unsupported.
+/// Chooses the side of the product that becomes the columns (contiguous in the result if possible),
+/// and plans the blocks. Fails if an element type is unsupported.
 FailureOr<Plan> makePlan(Problem &problem, const CpuTarget &target);
 
 } // namespace mlir::fsdp::gemm

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The epilogue of a tile reads and writes a few columns of many rows. The lines of these elements
-// are not in the caches and are prefetched before the tile's last product. The hardware does not
-// predict these lines, because the columns of one row are only one or two lines.
+// The epilogue of a tile reads and writes a few columns of many rows. The cache lines of these
+// elements are prefetched before the tile's last product. The hardware does not predict these
+// lines, because a tile has only one or two lines per row.
 //
 // If there are few rows, a panel of rhs is used only a few times, and reading it from memory takes
 // a large part of the time. Therefore each micro-kernel of a panel prefetches a part of the next
@@ -36,7 +36,7 @@ using namespace mlir::fsdp::gemm;
 
 static constexpr int64_t lineBytes = 64;
 
-/// Returns the number of cache lines that one k of a panel spans if its columns are contiguous.
+/// Returns the number of cache lines per value of k of a panel whose columns are contiguous.
 static int64_t linesPerK(const Side &side) {
   int64_t bytes = getStorageType(side.operand.access.elementType).getIntOrFloatBitWidth() / 8;
   return llvm::divideCeil(side.width * bytes, lineBytes);

@@ -17,11 +17,11 @@ void loadCpuDialects(MLIRContext &context);
 /// Lowers loops, vectors and memrefs in `module` to the LLVM dialect.
 LogicalResult lowerToLLVMDialect(ModuleOp module);
 /// Appends the conversions of control flow, vectors, memrefs and functions to the LLVM dialect.
-/// With `useLibm`, elementary functions become calls of the C library.
+/// If `useLibm` is true, elementary functions become calls of the C library.
 void addLLVMConversions(PassManager &pm, bool useLibm);
 
 using Object = SmallVector<char, 0>;
-/// Emits the machine code of a module of LLVM functions, one per phase. `optimised` enables LLVM's
+/// Emits machine code for a module with one LLVM function per phase. `optimised` enables
 /// optimisations.
 FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                              bool optimised = true);

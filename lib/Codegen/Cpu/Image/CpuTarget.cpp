@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A CPU is reduced to its microarchitecture level, so that an image has few requirements and runs
-// on every CPU of that level:
+// An image is compiled for the microarchitecture level of a CPU, so that the image runs on every
+// CPU of that level:
 //
 //   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
 //   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits
 //
-// The first row whose features the CPU has gives the method for products of bf16 matrices:
+// The method for products of bf16 matrices is in the first row whose features the CPU has:
 //
 //   features                     method      measured (docs/reference/cpu-targets.md)
 //   AMX-TILE, AMX-BF16           Tiles       14 x the rate of f32 on Sapphire Rapids
@@ -19,7 +19,7 @@
 //   none of these                Widened
 //
 // AVX512-FP16 identifies Intel's server cores, whose vdpbf16ps is slower than two fused
-// multiply-adds on widened values.
+// multiply-adds on operands converted to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ static constexpr Feature dotBf16 = {"avx512bf16", "avx512_bf16"};
 static constexpr Feature tileBf16[] = {{"amx-tile", "amx_tile"}, {"amx-bf16", "amx_bf16"}};
 
 /// Returns the target with which tests check AMX kernels on CPUs without AMX. Products are loops on
-/// vectors of 512 bits, which LLVM splits.
+/// vectors of 512 bits, which LLVM splits for narrower registers.
 static CpuTarget getTileLoops() {
   CpuTarget target;
   target.cpu = target.tune = "x86-64-v3";
@@ -133,7 +133,7 @@ std::optional<CpuTarget> CpuTarget::find(StringRef name, std::string &why) {
       require(features);
     };
     if (has.lookup(dotBf16.llvm)) {
-      // Conversions use this feature even if its products are slow.
+      // Conversions to bf16 use AVX512-BF16 even if its products are slow.
       use(dotBf16);
       if (!has.lookup("avx512fp16"))
         target.bf16 = Bf16Products::Dot;
@@ -161,7 +161,7 @@ std::unique_ptr<llvm::TargetMachine> CpuTarget::createTargetMachine() const {
   if (!backend)
     return nullptr;
   llvm::TargetOptions options;
-  // The floating-point contract allows only math.fma to be fused.
+  // By the floating-point contract, only math.fma becomes a fused multiply-add.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(
       backend->createTargetMachine(parsed, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,

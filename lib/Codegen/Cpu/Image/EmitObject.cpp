@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Marks bindings as not overlapping, aligned to 64 bytes and never null.
+/// Marks bindings as not aliased, never undefined and aligned to 64 bytes.
 static void describeArguments(llvm::Function &body) {
   llvm::LLVMContext &context = body.getContext();
   for (llvm::Argument &argument : body.args()) {
@@ -65,8 +65,7 @@ static void addWrapper(llvm::Module &module, StringRef symbol) {
   b.CreateRetVoid();
 }
 
-/// Adds the launch record of a phase, a constant that describes the launch the phase is compiled
-/// for.
+/// Adds the launch record of a phase: a constant that describes the launch of the phase.
 static void addLaunchRecord(llvm::Module &module, const KernelInfo &info, const PhaseInfo &phase) {
   SmallVector<int64_t> words = {
       /*records=*/1,    phase.extent,
@@ -96,8 +95,7 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target)
 
 FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                                    bool optimised) {
-  // Removes this project's argument attributes, because the translation would warn about these
-  // attributes.
+  // Removes this project's argument attributes, because the translation would warn about them.
   module.walk([](FunctionOpInterface function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (NamedAttribute mark : SmallVector<NamedAttribute>(function.getArgAttrs(i)))

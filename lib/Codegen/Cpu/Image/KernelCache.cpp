@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The cache has one file per kernel, named by a hash of everything that determines its code:
+// The cache has one file per kernel, named by a hash of everything that determines the kernel's
+// code:
 //
 //     build ids of the compiler and its libraries ─┐
 //     triple, CPU, features, tuning of the target ─┼─ SHA-256 ─> llvmcache-4f1c…
@@ -15,11 +16,11 @@
 //                       ELF object
 //
 //  1. Read the file. A file counts as missing if its hash is wrong, if it has another key, if it is
-//     a symbolic link, or if another user than this one and root owns it or can write it.
-//  2. If it is missing, compile, write a temporary file and rename it. If two compilers do this at
-//     once, both write the same bytes.
-//  3. At the end, LLVM's pruning deletes files that were not used for a week, and the least
-//     recently used ones above 4 GiB.
+//     a symbolic link, or if a user other than this user and root owns it or can write it.
+//  2. If the file is missing, compile the kernel, write a temporary file and rename it. If two
+//     compilers write the file at once, both write the same bytes.
+//  3. At the end, LLVM's pruning deletes files that were not used for a week, then the least
+//     recently used files until the folder is below 4 GiB.
 //
 // GPU kernels are not cached, because they share one module.
 //
@@ -153,11 +154,11 @@ static std::string getHash(StringRef bytes) {
   return digits;
 }
 
-/// Returns the content of a file that only this user or root can have written, otherwise null. Sets
-/// `isForeign` if there is a file of another origin.
+/// Returns the content of a file if only this user or root can have written it, otherwise null.
+/// Sets `isForeign` if another user can have written the file.
 static std::unique_ptr<llvm::MemoryBuffer> readOwnFile(const std::string &path, bool &isForeign) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  // A symbolic link counts as foreign.
+  // A symbolic link counts as a file that another user can have written.
   isForeign = file < 0 && errno == ELOOP;
   if (file < 0)
     return nullptr;
@@ -237,7 +238,7 @@ void KernelCache::write(StringRef key, const KernelInfo &info, const Object &obj
   llvm::raw_string_ostream(rest) << llvm::json::Value(std::move(facts)) << '\n'
                                  << StringRef(object.data(), object.size());
   auto write = [&]() -> llvm::Error {
-    // Nobody else may write the file, whatever the umask.
+    // Only the owner may write the file, whatever the umask.
     auto mode = static_cast<unsigned>(llvm::sys::fs::all_read | llvm::sys::fs::owner_write);
     std::string path = getPath(key);
     llvm::Expected<llvm::sys::fs::TempFile> file =

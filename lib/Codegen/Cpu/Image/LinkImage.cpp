@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A folder that is removed with its contents.
+/// A temporary folder; the destructor removes it with its contents.
 struct TemporaryFolder {
   SmallString<128> path;
   ~TemporaryFolder() {

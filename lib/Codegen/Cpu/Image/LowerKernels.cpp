@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the lowering of each kernel. Each lowering either refuses a kernel or completes it. The
-// general lowering accepts all remaining kernels:
+// Chooses the lowering of each kernel. A lowering either refuses a kernel or lowers it completely.
+// The general lowering, LoopKernels.cpp, accepts every kernel that the other lowerings refuse:
 //
 //   attention                  -> tiles of scores                  Attention.cpp
 //   a contraction              -> packed panels, register tiles    Gemm.cpp

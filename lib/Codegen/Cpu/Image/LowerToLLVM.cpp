@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The last steps of all kernels: lowers phase functions to the LLVM dialect, with one pointer per
-// memref. Phase functions use memref, scf, vector, affine, linalg on buffers, arith and math. No
-// library function is called, and no flag allows a floating-point operation to change its result.
+// Lowers the phase functions of all kernels to the LLVM dialect, with one pointer per memref. Phase
+// functions use memref, scf, vector, affine, linalg on buffers, arith and math. The result calls no
+// library function, and no floating-point operation has a fast-math flag.
 //
 //===----------------------------------------------------------------------===//
 

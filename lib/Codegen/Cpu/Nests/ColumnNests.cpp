@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A sum over rows has lanes along the columns, so that each column is added in the order of its
-// rows. Many rows are divided into at most 16 blocks. The number of blocks depends only on the
-// number of rows:
+// A sum over rows has vector lanes along the columns, so that each column is summed in the order of
+// its rows. If there are many rows, they are divided into at most 16 blocks, whose number depends
+// only on the number of rows:
 //
 //   phase 1   for block: for k: for row in block: a[64 k + lane] += x[row, ..]
 //   phase 2   for k: y[64 k + lane] = init + (a of block 0 + block 1 + ...)
 //
 // The accumulators of a vector of columns stay in registers for a whole block.
 //
-// A scatter gives each worker a range of columns and visits all tokens in order. No atomics are
+// In a scatter, each worker visits all tokens in order for its range of columns. No atomics are
 // needed, and the sums do not depend on which worker has which range.
 //
 //===----------------------------------------------------------------------===//
@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t maxBlocks = 16, minBlockRows = 32;
 
-/// Emits the static positions [begin, end) in vectors whose sizes are powers of two.
+/// Calls `body` for the constant positions [begin, end), in vectors whose sizes are powers of two.
 void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
                              function_ref<void(Evaluator &, AffineExpr)> body) {
   while (begin < end) {
@@ -39,8 +39,8 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
   }
 }
 
-/// Emits the positions [begin, end) of a flat extent; `begin` is a multiple of the tile. A loop
-/// computes whole vectors. The worker whose range ends at `size` computes the remaining positions.
+/// Emits `body` for the phase's range of positions, which begins at a multiple of the tile. A loop
+/// computes whole vectors. The worker whose range ends at `size` computes the other positions.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
                             function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {
   lanes = lanes ? lanes : vectorLanes(virtualLanes);
@@ -87,12 +87,12 @@ struct ColumnLoops {
 };
 } // namespace
 
-/// Reductions of one segment over the same rows. Many rows are first reduced within blocks.
+/// The reductions of one segment, over the same rows. With many rows, each block is reduced first.
 struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
   int64_t blocks, blockRows;
-  SmallVector<int64_t> partials = {}; ///< offset in the scratch of each step's block sums
+  SmallVector<int64_t> partials = {}; ///< offset of each step's block sums in the shared scratch
 
   explicit ColumnReduction(ArrayRef<Step> segment) : segment(segment), loops(segment.front()) {
     blocks = std::clamp<int64_t>(loops.count / minBlockRows, 1, maxBlocks);
@@ -102,7 +102,7 @@ struct NestBuilder::ColumnReduction {
 
   ArrayRef<int64_t> getOuterShape() const { return ArrayRef(loops.columns).drop_back(); }
   int64_t countColumns() const { return ShapedType::getNumElements(loops.columns); }
-  /// Returns true if all steps have as many columns as the first step, and rows and columns exist.
+  /// Returns true if all steps have the same shape, and rows and columns are not empty.
   bool isRegular() const {
     return loops.count > 0 && countColumns() > 0 && llvm::all_of(segment, [&](const Step &step) {
              return step.op && step.getType().getRank() > 0 &&
@@ -255,7 +255,7 @@ bool NestBuilder::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // Stores the initial value first, unless the sums are in the same buffer.
+  // Stores the initial value first, unless the initial value is in the buffer of the sums.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -18,13 +18,13 @@
 
 namespace mlir::fsdp {
 
-/// Maximum number of virtual lanes in which a row is summed, on every instruction set.
+/// Maximum number of virtual lanes in which a row is summed; equal for all instruction sets.
 inline constexpr int64_t virtualLanes = 64;
 /// Granularity, in elements, at which a flat range is divided among workers.
 inline constexpr int64_t flatTile = 64;
 
 /// Lowers the steps of one kernel, phase by phase. Emits phases before the kernel and does not
-/// change the kernel, so that a refusal needs no undo.
+/// change the kernel, so that another lowering can lower a refused kernel.
 class NestBuilder : SegmentDriver {
 public:
   NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps);
@@ -43,7 +43,8 @@ private:
     int64_t workerBytes = 0;
     int64_t extent = 1, tile = 1;
   };
-  /// Columns of a row: `outer` loops around one vectorised loop of `inner` iterations.
+  /// Loops over the columns of a row: loops of the sizes `outer` around one vectorised loop of the
+  /// size `inner`.
   struct Columns {
     SmallVector<int64_t> shape, outer;
     int64_t inner = 1;

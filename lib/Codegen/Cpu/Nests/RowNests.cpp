@@ -9,15 +9,15 @@
 //     s = tree(a0)                                            a scalar of the row
 //     for k: y[row, 64 k + lane] = x[row, ..] - s / n         group 2: maps
 //
-// Steps over the same columns that do not read one another form a group. A group takes one pass
-// over the row. Whatever the size of registers, a reduction has 64 virtual lanes, or for a shorter
-// row the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then lanes l
-// and l + 32 are added, then l and l + 16, and so on. The last addition combines the initial value
-// with the result. If the row length is not a multiple of 64, its last elements form vectors whose
-// sizes are powers of two. The vectors of last elements are added to lanes 0, 1, ...
+// Steps over the same columns that do not read one another form a group. One pass over the row
+// computes a group. On every CPU, a reduction has 64 virtual lanes; for a row shorter than 64, the
+// number is the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then
+// lanes l and l + 32 are added, then lanes l and l + 16, and so on. The last addition combines the
+// initial value with the result. If the row length is not a multiple of 64, the last elements form
+// vectors whose sizes are powers of two. The vectors of last elements are added to lanes 0, 1, ...
 //
 // Columns are flattened into one loop if consecutive positions of the loop are consecutive in
-// memory. Otherwise the innermost dimension is the vector loop.
+// memory. Otherwise the loop over the innermost dimension is vectorised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +29,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 //===----------------------------------------------------------------------===//
-// One position of the columns
+// Code for one vector of columns
 //===----------------------------------------------------------------------===//
 
-/// Stores a step's value at `indices` to its row buffer, its destinations or the shared scratch.
+/// Stores a step's value at `indices` to the row buffer, the destinations or the shared scratch.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();
@@ -51,8 +51,9 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
            fsdp::linearise(subscripts, indices, shape, builder.getContext()));
 }
 
-/// Evaluates all members at one vector of columns. Reductions update `carried`, which has `pieces`
-/// vectors per reduction. Maps are stored after all members have been evaluated.
+/// Evaluates all steps of a group (`members`) at one vector of columns. Reductions update
+/// `carried`, which has `pieces` vectors per reduction. All members are evaluated before maps are
+/// stored.
 void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
                            ArrayRef<AffineExpr> rowIndices, ArrayRef<AffineExpr> columnIndices,
                            Evaluator &at, int64_t first, Values &carried, int64_t pieces) {
@@ -94,7 +95,7 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
 // Loops over columns
 //===----------------------------------------------------------------------===//
 
-/// Emits code on trial and erases it. Returns its number of gathers and the splits it requested.
+/// Emits code on trial, then erases it. Returns the number of gathers and the requested splits.
 NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit) {
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
@@ -164,8 +165,8 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
   return choose(false, nested) < flatCost ? nested : flat;
 }
 
-/// Emits the loops of `columns` from `level` inwards. `body` receives the indices of a column and
-/// the virtual lane of its first element.
+/// Emits the loops of `columns` from `level` inwards. `body` receives the indices of a vector of
+/// columns and the virtual lane of the first column.
 NestBuilder::Values NestBuilder::emitLoops(
     const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at,
     int64_t chunk, Values carried,
@@ -229,8 +230,7 @@ NestBuilder::Values NestBuilder::emitLoops(
   return carried;
 }
 
-/// Combines lanes in a fixed tree: combines the upper half with the lower half until one lane is
-/// left.
+/// Combines lanes in a fixed tree: the upper half with the lower half, until one lane is left.
 Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
   Values level(parts);
   while (level.size() > 1) {
@@ -270,7 +270,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   for (const Step &step : group) {
     reduces |= step.isReduction();
     members.push_back(&step);
-    // A value that only steps of its row read is kept in a row buffer in the worker's scratch.
+    // A value that only steps of the same row read is kept in a row buffer in the worker's scratch.
     if (!scalars && !step.isReduction() && step.destinations.empty() &&
         !offsets.count(step.value)) {
       Type element = step.getType().getElementType();

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A vector is longer than a short row, so lanes extend across rows:
+// A short row has fewer elements than a vector, so the lanes of a vector are different rows:
 //
 //   for 16 rows: c0 .. c7 = columns of x            8 loads, shuffles
 //     s = (c0 + c4 + (c2 + c6)) + ..                the tree of RowNests.cpp, in each lane
 //     y0 .. y7 = c0 / s ..                          shuffled back, 8 stores
 //
-// A row of n elements has n virtual lanes with one element each. A sum is therefore the tree of
-// RowNests.cpp and has the same bits. Values between steps stay in registers. Results are stored
-// after all values have been computed.
+// A row of n elements has n virtual lanes with one element each. A sum therefore has the order of
+// RowNests.cpp and the same bits. Values between steps stay in registers. Results are stored after
+// all values have been computed.
 //
-// Lanes extend across rows only if a trial shows that no load is a gather.
+// This form is used only if code emitted on trial contains no gathers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,23 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers maps whose inputs are contiguous along another dimension than their results. With lanes
-// along the result's dimension, each load would be a gather; with lanes along the other dimension,
-// each store would be a scatter. Blocks of 16 x 16 are transposed in registers instead:
+// Lowers maps whose inputs are contiguous along another dimension than the results. With lanes
+// along the results' dimension, each load would be a gather; with lanes along the inputs'
+// dimension, each store would be a scatter. Blocks of 16 x 16 are transposed in registers instead:
 //
 //   for column in 0..15: v[column] = y[row0 + lane, column]     16 plain loads
 //   4 rounds of interleaving v[i] with v[i + 8]                 64 shuffles
 //   for row in 0..15: store v[row] at y[row0 + row, lane]       16 plain stores
 //
-// (A round moves the top bit of an element's number in the block to the bottom. The number has
-// eight bits. After four rounds row and column are exchanged.)
+// (The number of an element in the block has eight bits: 16 · row + column. A round moves the top
+// bit to the bottom, so that four rounds exchange row and column.)
 //
 //  1. Emit the maps on trial with lanes along each dimension. Choose the dimension with the fewest
-//     gathers, if they are fewer than along the last dimension.
+//     gathers, if it has fewer gathers than the last dimension.
 //  2. A unit of work is a block of rows with all columns. Remaining rows or columns are computed
 //     with lanes along the result's dimension, by gathers.
 //
-// Maps whose inputs are contiguous along different dimensions are not covered.
+// Maps with inputs that are contiguous along different dimensions are not supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +74,7 @@ void NestBuilder::emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned acros
   for (const Step &step : segment)
     members.push_back(&step);
   Values none;
-  // Emits the columns from `column` of rows [first, first + count), with lanes along the result.
+  // Emits the columns from `column` on of rows [first, first + count), with lanes along columns.
   auto emitAlong = [&](Evaluator &outer, AffineExpr first, int64_t count, int64_t column) {
     auto rows = scf::ForOp::create(builder, loc, index(0), index(count), index(1));
     OpBuilder::InsertionGuard guard(builder);

@@ -8,7 +8,7 @@
 // the right factor from shared memory, and the left one unless that is in registers. mma.sync
 // multiplies 16 rows by 8 columns, from registers that ldmatrix loads, 512 bytes at a time.
 //
-// Instructions of a warp for a step with E elements per thread; those of functions come on top:
+// Instructions of a warp for a step with E score elements per thread, without score functions:
 //
 //   forward    4.5 E      maximum, scale, exponential, sum, half a conversion
 //              O          correction of O, per register
@@ -42,7 +42,7 @@ static constexpr double elementBytes = 2, sumBytes = 4, groupRows = Sm90Builder:
 
 static double toDouble(int64_t value) { return static_cast<double>(value); }
 
-/// Returns the clocks of a product of one warpgroup; `issue` is one per instruction.
+/// Returns the clocks of a product of one warpgroup, one instruction per 16 values of k.
 static GpuClocks productOf(double cols, double k, bool leftIsShared) {
   const GpuRates &rates = GpuRates::get("sm_90a");
   double bytes = (cols + (leftIsShared ? groupRows : 0)) * k * elementBytes;

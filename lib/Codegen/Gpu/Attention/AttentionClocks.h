@@ -20,10 +20,11 @@
 
 namespace mlir::fsdp::attention {
 
-/// A step of a block of threads: a block of the other side.
+/// Clocks of a step: a block of threads that owns queries processes one block of keys, or a block
+/// of threads that owns keys processes one block of queries.
 struct StepClocks {
   GpuClocks units;
-  double clocks = 0; ///< duration of the step, with what does not overlap
+  double clocks = 0; ///< duration of the step, including work that does not overlap
 };
 
 /// Work of the functions of an attention op or its gradient on an element of the score matrix.

@@ -12,10 +12,10 @@
 //
 //   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
 //
-// The first form needs one instruction less. The rounding of c · max(s) affects exp2, but results
-// are correct for scores up to 2^30. Maxima are over the whole row, which four lanes hold. Until
-// the end, each lane sums only its own columns. While a row has no key, m' is -inf and exp2 uses 0
-// instead of m', so that all values stay 0.
+// The first form needs one instruction less. In the first form, the rounding of c · max(s) affects
+// exp2, but results are correct for scores up to 2^30. Four lanes hold a row; maxima are over the
+// whole row, but each lane sums only its own columns until the end. Before the first unmasked key
+// of a row, m' is -inf, and exp2 uses 0 instead of m', so that all values stay 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,12 +44,12 @@ Value ForwardScores::factor() const {
   return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e);
 }
 
-/// Converts a score to the scale of the maximum m.
+/// Returns `score` in the unit of the maximum m: c · score without score_mod, otherwise the score.
 Value ForwardScores::toMax(Value score) const {
   return foldsScale() ? b.mulf(score, factor()) : score;
 }
 
-/// Returns the exponential of the difference of two values on the scale of m.
+/// Returns the exponential of the difference of two values in the unit of m.
 Value ForwardScores::expOf(Value x, Value shift) const {
   Value distance = b.subf(x, shift);
   return b.exp2(foldsScale() ? distance : b.mulf(distance, factor()));

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Softmax of the forward pass on a lane's elements of the accumulator of Q · Kᵀ. All chips whose
+// Computes the softmax of the forward pass on a lane's elements of Q · Kᵀ. All chips whose
 // accumulators have the layout of mma (see Fragment.h) share this class.
 //
 //===----------------------------------------------------------------------===//
@@ -22,8 +22,8 @@ public:
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax(),
-  /// and `sum` holds sums over this lane's columns.
+  /// Values of a lane's rows for the keys visited so far: `max` holds maxima of toMax(), and `sum`
+  /// holds sums over this lane's columns.
   struct State {
     SmallVector<Value> max, sum;
   };
@@ -39,15 +39,15 @@ public:
   tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked) const;
   /// Returns true if modify() must also be called for blocks without masked elements.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }
-  /// Computes the weights P of scores S and updates `state`. The caller must multiply earlier sums
-  /// by `correction`, row by row.
+  /// Computes the weights P of scores S and updates `state`. The caller must multiply each row of
+  /// the earlier sums by the row's `correction`.
   tile::Fragment softmax(const tile::Fragment &s, State &state,
                          SmallVector<Value> &correction) const;
-  /// Returns P · weight_mod. Where P is 0, the result is 0 even if the factor is NaN or infinity,
-  /// which it may be where the mask is false.
+  /// Returns P · weight_mod. Where P is 0, the result is 0 even if weight_mod is NaN or infinity,
+  /// as may happen in masked elements.
   tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
-  /// Returns the factor of each row of O, which is 0 for rows without keys. Stores log-sum-exps to
-  /// `lse` unless the base of `lse` is null.
+  /// Returns the final factor of each row of O, which is 0 for rows without keys. Stores
+  /// log-sum-exps to `lse` unless the base of `lse` is null.
   SmallVector<Value> finish(const State &state, const Pointer &lse) const;
 
   FragmentFunction score, mask, weight;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Chooses the kernel of dK and dV: with wgmma if chip and shapes allow it (Sm90Backward.cpp),
-//     otherwise with mma (Sm80KeyGradients.cpp). The kernel of dQ uses mma, and is omitted if the
-//     kernel of dK and dV computes the sums of dQ.
+//     otherwise with mma (Sm80KeyGradients.cpp). A kernel with mma computes dQ, unless the kernel
+//     of dK and dV computes the sums of dQ.
 //  2. Sets the scratch offsets and emits the launches in order, including those of
 //     Sm80Captures.cpp if gradients of captured tensors are needed.
 //

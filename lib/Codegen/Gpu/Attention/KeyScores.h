@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The kernels of dK and dV on all chips share this class. A block of threads owns a block of keys
-// of one kv head and visits the query heads that share this kv head. A warp owns 16 rows of the
-// block, as in the accumulators of mma and wgmma.
+// Declares the class that the kernels of dK and dV on all chips share. A block of threads owns a
+// block of keys of one kv head and visits the query heads that share this kv head. A warp owns 16
+// rows of the block, as in the accumulators of mma and wgmma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace mlir::fsdp::attention {
 class KeyScores {
 public:
   /// Creates the scores of blocks of `blockKeys` keys and `blockQueries` queries. `layout` is the
-  /// layout of a warp's scores for all or some queries of a block. With `wantsK`, emit() computes
-  /// dS. With `wantsQ`, dS is 0 for keys that do not exist, because dS is also read across keys.
+  /// layout of a warp's scores for all or some queries of a block. If `wantsK` is true, emit()
+  /// computes dS. If `wantsQ` is true, dS is 0 for missing keys, because dQ sums over keys.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
             tile::Layout layout, bool wantsK, bool wantsQ);
 
@@ -35,7 +35,7 @@ public:
 
   int64_t keyBlocks() const { return llvm::divideCeil(shape.cols, blockKeys); }
   bool wholeRows() const { return shape.rows % blockQueries == 0; }
-  /// Returns true if some block of queries needs masking.
+  /// Returns true if some block of queries may contain masked elements.
   bool isEverMasked() { return !op.getMaskMod().empty() || !wholeRows(); }
 
   /// Returns true if some block of queries may be free of masked elements.
@@ -43,25 +43,24 @@ public:
 
   /// Selects block `block` of the keys of kv head `number`, counted over all batches.
   void placeBlock(Value number, Value block);
-  /// Makes blocks of queries run backwards if `backwards` is true. Null means forwards.
+  /// Visits blocks of queries in reverse order if `backwards` is true. Null means forwards.
   void setDirection(Value backwards) { this->backwards = backwards; }
   Value isBackwards() const { return backwards; }
   /// Selects the keys of this lane in warp `warp` of the block.
   void placeLane(Value warp);
   /// Selects query head `group` of the heads that share the keys.
   void placeHead(Value group);
-  /// Returns the blocks of queries that have unmasked elements with the block of keys at
-  /// `firstKey`.
+  /// Returns the blocks of queries that are not entirely masked for the keys at `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
-  /// Returns the number of the block of queries that the head visits in turn `turn`.
+  /// Returns the number of the block of queries at position `turn` of the sequence.
   Value blockAt(Value turn);
   /// Returns the 64-bit number of the query head, counted over all batches.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
-  /// Callback that returns lse or δ of a query, given its column relative to the lane's first one.
+  /// Callback that returns lse or δ of a query, given its distance from the lane's first query.
   using Norm = function_ref<Value(int64_t)>;
-  /// Returns (f·P)ᵀ, then dSᵀ, then the updated sums `columns`, for a tile whose first query is
-  /// `firstRow`. `dp` is empty if dS is not needed.
+  /// Returns the registers of (f·P)ᵀ and of dSᵀ and the updated sums `columns`, for a tile whose
+  /// first query is `firstRow`. `dp` is empty if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
   /// For plain scores, return Pᵀ, and dSᵀ from Pᵀ, of such a tile.
@@ -81,7 +80,7 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  SmallVector<const Sm80Contribution *> perColumn; ///< contributions per key; empty without dS
+  SmallVector<const Sm80Contribution *> perColumn; ///< contributions summed by key; empty if no dS
   SmallVector<TileRange> ranges;
   bool checksKeys;
   Value backwards;

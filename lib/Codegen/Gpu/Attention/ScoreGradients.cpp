@@ -47,7 +47,7 @@ Key ScoreGradients::key(Value number, Value exists) const {
           grad.ofColumn(number)};
 }
 
-/// Returns the condition that an element is not masked, or null if it always holds.
+/// Returns the condition that an element is not masked, or null if no element is masked.
 Value ScoreGradients::kept(const Query &query, const Key &key, bool masked) const {
   Value keep = masked ? query.exists : Value();
   auto also = [&](Value condition) { keep = keep ? b.both(keep, condition) : condition; };

@@ -13,11 +13,11 @@
 
 namespace mlir::fsdp::attention {
 
-/// Tiling of a kernel. A block of threads owns `warps` x 16 · rowPieces rows and visits blocks of
+/// Tiling of a kernel. A block of threads owns warps · 16 · rowPieces rows and visits blocks of
 /// `blockCols` columns.
 struct Sm80Config {
   int64_t warps, rowPieces, blockCols;
-  int64_t blocksPerSm; ///< minimum number of blocks that must fit a multiprocessor
+  int64_t blocksPerSm; ///< number of blocks of threads that must fit a multiprocessor
 
   int64_t warpRows() const { return 16 * rowPieces; }
   int64_t blockRows() const { return warps * warpRows(); }
@@ -31,11 +31,11 @@ struct Sm80Needs {
 
 /// A row of a table of configurations.
 struct Sm80Row {
-  int64_t dim; ///< maximum of the larger head dimension
+  int64_t dim; ///< upper limit for the larger one of the two head dimensions
   Sm80Config config;
 };
-/// Returns the first configuration that is wide enough and that `passes` accepts, reduced to a size
-/// that `rows` rows and `cols` columns fill.
+/// Returns the first configuration that allows the head dimensions of `shape` and that `passes`
+/// accepts. Reduces its blocks to a size that `rows` rows and `cols` columns fill.
 std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows,
                                     int64_t cols, function_ref<bool(const Sm80Config &)> passes);
 
@@ -48,8 +48,9 @@ bool fits(const Sm80Config &config, const Sm80Needs &needs, const GpuTarget &tar
 LogicalResult lowerSm80Forward(func::FuncOp kernel, AttentionOp op, const GpuTarget &target,
                                ModuleOp entries, GpuKernel &info);
 
-/// A function of scores on fragments. Values that depend only on the head are computed once. Values
-/// that depend only on the row or column are computed once per row or column of a lane.
+/// A score function (score_mod, for example) that is evaluated on fragments. Values that depend
+/// only on the head are computed once. Values that depend only on the row or column are computed
+/// once per row or column of a lane.
 class FragmentFunction {
 public:
   using Values = tile::ScoreFunction::Values;
@@ -58,8 +59,7 @@ public:
                    ValueRange captures, const Head &head);
 
   bool empty() const { return function.empty(); }
-  /// Return the values that depend only on a row or a column, given by its i32 number in the
-  /// tensor.
+  /// Return the values that depend only on the row (or column) with this i32 index.
   Values ofRow(Value row) const;
   Values ofColumn(Value column) const;
   /// Returns the result for an element. `scores` are the leading arguments of the region.

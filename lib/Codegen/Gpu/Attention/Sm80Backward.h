@@ -14,10 +14,10 @@
 namespace mlir::fsdp::attention {
 
 /// Tiling of dK and dV with wgmma. `groups` warpgroups own 64 keys each, and one more warpgroup
-/// copies. All warpgroups visit blocks of `blockQueries` queries.
+/// copies tiles. All warpgroups visit blocks of `blockQueries` queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
-  int64_t tileQueries; ///< queries whose scores are in registers at once: 64 or blockQueries
+  int64_t tileQueries; ///< number of queries whose scores are in registers at once
   bool addsToQ;        ///< true if the kernel also computes the sums of dQ
 
   int64_t blockKeys() const { return 64 * groups; }
@@ -28,18 +28,18 @@ struct Sm90Keys {
 /// is multiplied by log2(e), and `delta` have one f32 per query of all heads.
 struct Sm80Backward {
   Sm80Config queries;                   ///< configuration with queries as rows
-  SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or one each
+  SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or two kernels
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
   QueryOrder queryOrder;                ///< of the blocks of `queries`
   KeyOrder order;                       ///< of the blocks of keysOfGroups
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// Scratch if keysOfGroups adds to dQ: an i32 count of additions per block of queries, and sums
-  /// of dQ.
+  /// Offsets if keysOfGroups adds to dQ: of an i32 count of additions per block of queries, and of
+  /// the sums of dQ.
   int64_t added = 0, querySums = 0;
-  /// Scratch if query heads are divided into parts: for each block of keys, an i32 count of the
-  /// parts that have added their sums; sums of dK and dV.
+  /// Offsets if query heads are divided into parts: of an i32 count, per block of keys, of the
+  /// parts that have added their sums, and of the sums of dK and dV.
   int64_t addedParts = 0, keySums = 0;
-  int64_t rowStride = 0; ///< distance between heads, at least the number of queries
+  int64_t rowStride = 0; ///< distance between heads in `lse` and `delta`, in queries
 
   void placeNorms(const Shape &shape, int64_t stride);
 };
@@ -49,7 +49,7 @@ Sm80Needs queryNeeds(const Sm80Config &config, const Shape &shape, Type element)
 Sm80Needs keyNeeds(const Sm80Config &config, const Shape &shape, Type element, bool wantsK,
                    bool wantsV);
 
-/// A query of a lane.
+/// A query whose scores a lane computes.
 struct Query {
   Value number;     ///< row in the tensor
   Value exists;     ///< null if it need not be checked
@@ -57,21 +57,22 @@ struct Query {
   FragmentFunction::Values score, mask, weight, grad;
 };
 
-/// A key of a lane.
+/// A key whose scores a lane computes.
 struct Key {
   Value number, exists;
   FragmentFunction::Values score, mask, weight, grad;
 };
 
-/// The functions of scores of a head, and the weights and gradients computed from them.
+/// The score functions of a head. emit() computes weights and gradients with these functions.
 class ScoreGradients {
 public:
   ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &shape, const Head &head);
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Callback for the contributions of an element. The arguments are a function that returns values
-  /// of score_grad, the position, known values, and the condition that keeps the element (or null).
+  /// Callback for the contributions of a score element. The arguments are a function that returns
+  /// values of score_grad, the element's position, the values computed so far, and the condition
+  /// that the element is not masked (or null).
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// Returns weight_mod · P, and dS, for x = q · k and dp = dO · v. `masked` means that the pair
@@ -104,10 +105,10 @@ struct Sm80Problem {
   func::FuncOp kernel;
   const Sm80Captures &captures;
 };
-/// Emits dQ, and stores lse and δ of each query for the other kernels. With `tables`, only adds
-/// contributions to the tables of captured tensors.
+/// Emits dQ, and stores lse and δ of each query for the other kernels. If `tables` is true, only
+/// adds contributions to the tables of captured tensors.
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
-/// Emits dK if `wantsK`, and dV if `wantsV`.
+/// Emits dK if `wantsK` is true, and dV if `wantsV` is true.
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
                       const KeyOrder &order, bool wantsK, bool wantsV);
 

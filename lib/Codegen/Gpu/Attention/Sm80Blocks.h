@@ -16,7 +16,8 @@ struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// Returns the number of the block at position `turn` of all runs in order, or 0 without runs.
+/// Returns the number of the block at position `turn` of all runs in order, or 0 if there are no
+/// runs.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
 /// Emits begin, fullBegin, fullEnd and end of `range` for the rows or columns [first, last), as
 /// 32-bit block numbers.
@@ -24,10 +25,11 @@ std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range,
                                      const FragmentFunction &mask, const Head &head, Value first,
                                      Value last);
 
-/// The sequence of blocks of keys that a block of queries visits, or the reverse.
+/// The sequence of blocks of keys that a block of queries visits, or of blocks of queries that a
+/// block of keys visits.
 class BlockSequence {
 public:
-  /// Creates the sequence for the rows or columns [first, last), which are 32-bit numbers.
+  /// Creates the sequence for the rows or columns [first, last), given as 32-bit integers.
   BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask,
                 const Head &head, Value first, Value last);
 
@@ -42,10 +44,10 @@ public:
 
 private:
   GpuBuilder &b;
-  SmallVector<BlockRun> all, full; ///< one run per range
+  SmallVector<BlockRun> all, full; ///< visited blocks and unmasked blocks; one run per range
 };
 
-/// Returns the buffer for iteration `turn` of a tile that has two buffers of `rows` rows.
+/// Returns the buffer that iteration `turn` uses of a tile with two buffers of `rows` rows.
 tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows, Value turn);
 /// Returns the `rows` rows of this warp in a tile.
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
@@ -54,8 +56,8 @@ tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t
 tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
                         int64_t heads, int64_t rows, int64_t cols);
 
-/// Stores the existing rows of a fragment to a matrix, each row times its factor (1 if null).
-/// `numbers` are the numbers of this lane's rows.
+/// Stores those rows of a fragment that the matrix has, each row times its factor (1 if null).
+/// `numbers` are the row indices of this lane's rows in the matrix.
 void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
                ArrayRef<Value> factors, const tile::GlobalRows &to);
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The arguments that a contribution's indices depend on determine where the contribution is summed:
+// Where an fsdp.contribute is summed depends on the arguments that its indices depend on:
 //
 //   none, b, h       by each warp that has queries              one sum per warp
 //   q                along the row, by the same warps           one per head and query
@@ -12,10 +12,10 @@
 //   q and k          a second run computes the scores again and adds to a table
 //
 // Thousands of threads add to a table in unknown order. The threads add integers, whose sum does
-// not depend on the order: each value is multiplied by a power of two and rounded. The power is
-// such that the largest possible sum of one element fits 62 bits. The power depends on the largest
-// contribution, which the kernels compute before anything is added. The rounding error of a
-// contribution is below 2^-(61 - log2(contributions)) of the largest one.
+// not depend on the order: each value is multiplied by a power of two and rounded. The largest
+// possible sum then fits 62 bits. The power depends on the largest magnitude of a contribution,
+// which kernels compute before they add to tables. The rounding error of a contribution to an
+// element with n contributions is below 2^-(61 - log2(n)) of the largest magnitude.
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]
@@ -79,7 +79,7 @@ SmallVector<const Sm80Contribution *> Sm80Captures::of(Dependence where) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Inside the backward kernels
+// Code inside the backward kernels
 //===----------------------------------------------------------------------===//
 
 static Pointer at(GpuBuilder &b, int64_t bytes, Type type) {
@@ -99,8 +99,7 @@ Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at
   return keep ? b.select(keep, value, b.number(0)) : value;
 }
 
-/// Updates the maximum as an integer: the bits of non-negative floats are ordered like their
-/// values.
+/// Updates the maximum as an integer: bits of non-negative floats are ordered like the floats.
 void Sm80Captures::noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const {
   Value bits =
       arith::BitcastOp::create(b, b.loc, b.getI32Type(), math::AbsFOp::create(b, b.loc, size));
@@ -113,7 +112,7 @@ void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value inde
   noteLargest(b, c, sum);
 }
 
-/// Returns 2^e, or 2^-e if `sign` is -1, with the largest e for which sums cannot overflow.
+/// Returns 2^e, or 2^-e if `sign` is -1: e is the largest exponent for which no sum overflows.
 Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const {
   Value bits = b.load(b.getI32Type(), at(b, gradient.largest, b.getI32Type()));
   // The largest value is below 2^(exponent - 126).
@@ -175,7 +174,7 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
              b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
 }
 
-/// Emits body(i, index) for all indices below counts[i], for each i in its own blocks of threads.
+/// Emits body(i, index) for all i and index < counts[i]. Each i has its own blocks of threads.
 static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts,
                        function_ref<void(size_t, Value)> body) {
   int64_t firstBlock = 0;

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp::attention {
 
-/// One `fsdp.contribute`, and its partial sums in scratch (f32).
+/// One `fsdp.contribute`, and the location of its partial sums (f32) in scratch.
 struct Sm80Contribution : Contributed {
   /// Offset of the sums in bytes, and number of sums (0 if the indices depend on both q and k).
   int64_t offset = 0, count = 0;
@@ -20,12 +20,12 @@ struct Sm80Contribution : Contributed {
 
 /// The gradient of one captured float tensor.
 struct Sm80Gradient : CapturedFloat {
-  /// Offsets in bytes of the 64-bit fixed-point sums, and of the bits of the largest magnitude.
+  /// Offsets, in bytes, of the 64-bit fixed-point sums, and of the f32 with the largest magnitude.
   int64_t table = 0, largest = 0;
   int64_t contributions = 0; ///< maximum number of contributions to one element
 };
 
-/// Maps a value of the region of score_grad to the SSA value that computes it for an element.
+/// Returns, for a value in the region of score_grad, the emitted value for the current element.
 using ValueAt = function_ref<Value(Value)>;
 
 /// Plans and emits the sums of contributions; see Sm80Captures.cpp.
@@ -38,11 +38,11 @@ public:
   /// Returns true if some contributions are added directly to a table.
   bool hasTables() const;
   int64_t scratchBytes() const { return end; }
-  /// Returns the contributions whose indices have the dependence `where`.
+  /// Returns the contributions whose indices depend on the arguments `where`.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
-  /// The launches before and after the kernels of the backward pass. These launches have 256
-  /// threads per block.
+  /// Return the number of blocks, and emit the code, of the launches that run before and after the
+  /// kernels of the backward pass, with 256 threads per block.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;
@@ -54,8 +54,8 @@ public:
   //===--- Inside the backward kernels ---------------------------------------===//
   /// Returns the contribution of an element, or 0 if `keep` is false. `keep` may be null (true).
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// Store partial sum `index` (storeSum()), or update the largest magnitude with `size`
-  /// (noteLargest()).
+  /// Store `sum` as partial sum `index` (storeSum()), or replace the largest magnitude by |size| if
+  /// |size| is larger (noteLargest()).
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
   /// Adds a value to the table's element at `position`, an integer of 32 or 64 bits.

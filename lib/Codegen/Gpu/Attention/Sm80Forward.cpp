@@ -16,10 +16,9 @@
 //     O = O · a + P · V;
 //   O / l, lse;
 //
-// After the first barrier, all warps see K[i], and all warps have finished reading the other
-// buffer, which K[i + 1] overwrites. The second barrier has the same effects for V. The number of
-// block i follows from the ranges of AttentionTiles. The number of block i + 1 is computed one
-// iteration ahead.
+// After the first barrier, K[i] is visible to all warps, and all warps have read the other buffer,
+// which K[i + 1] overwrites. The second barrier has the same effects for V. The number of block i
+// is computed from the ranges of AttentionTiles, one iteration before block i is processed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,9 +16,9 @@
 //   scale · dK, dV;
 //
 // Keys are the rows of Pᵀ and dSᵀ, so both are in registers as the left factors of the later
-// products. If the sums of dK and dV do not fit the registers together, each has its own kernel.
-// Only one block of threads adds to a row, in the order of heads and queries, so the bits are
-// reproducible.
+// products. If the sums of dK and dV do not fit the registers together, dK and dV have separate
+// kernels. Only one block of threads adds to a row of dK or dV, in the order of heads and queries,
+// so the bits are reproducible.
 //
 //===----------------------------------------------------------------------===//
 

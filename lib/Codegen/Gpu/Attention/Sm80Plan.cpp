@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first row of a table that is wide enough for the head dimensions and fits according
-// to a model of registers and shared memory. A thread of the forward pass needs these registers:
+// Chooses the first configuration in a table that allows the head dimensions and, by a model, fits
+// registers and shared memory. A thread of the forward pass needs these registers:
 //
 //   rowPieces · (blockCols / 2)     scores, then weights, in place
 //   rowPieces · (valueDim / 2)      O
@@ -58,7 +58,7 @@ std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Sh
     Sm80Config config = row.config;
     if (dim > row.dim || !passes(config))
       continue;
-    // Halves the block until at least half of its rows exist.
+    // Halves the number of rows of a block until at least half of them exist in the tensor.
     while (config.rowPieces > 1 && rows <= config.blockRows() / 2)
       config.rowPieces /= 2;
     while (config.warps > 4 && rows <= config.blockRows() / 2)

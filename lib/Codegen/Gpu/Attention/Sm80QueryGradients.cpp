@@ -15,8 +15,9 @@
 //   scale · dQ;
 //
 // This kernel sums contributions to captured tensors whose indices do not depend on the key. For
-// contributions whose indices depend on both query and key, it records only the largest magnitude.
-// A second run of the loop then adds these contributions to tables (Sm80Captures.cpp).
+// contributions whose indices depend on both query and key, this kernel records only the largest
+// magnitude. A second kernel with the same loop then adds these contributions to tables
+// (Sm80Captures.cpp).
 //
 // Only one block of threads adds to a row of dQ, so the bits are reproducible. The cost is that S
 // and dP are computed twice, here and in Sm80KeyGradients.cpp: seven products instead of five.
@@ -53,8 +54,7 @@ private:
   void placeQueries();
   std::pair<Value, Value> normOf(Value row, Value exists);
   void fetch(Value turn);
-  /// Sums of this lane's contributions over all of its elements and per row, and the largest
-  /// magnitudes.
+  /// Sums of this lane's contributions over all elements and over each row, and largest magnitudes.
   struct Sums {
     SmallVector<Value> head, row, largest;
   };
@@ -157,7 +157,7 @@ void QueryGradients::placeQueries() {
     queries.push_back(functions->query(existing, Value(), lse, delta));
     Value place = b.add(b.mul(number, plan.rowStride), b.to64(row));
     exist.push_back(exists);
-    // With `tables`, an earlier run has stored lse and δ.
+    // If `tables` is true, an earlier kernel has stored lse and δ.
     if (tables)
       continue;
     b.when(b.both(isFirst, b.isLower(row, plan.rowStride)), [&, lse = lse, delta = delta] {

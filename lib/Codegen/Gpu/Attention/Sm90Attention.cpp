@@ -11,9 +11,8 @@
 //   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16
 //   group    first          first           second          second         group l / 16
 //
-// The 8 elements of a row in one group are one of the eight 16-byte chunks of the row's panel. The
-// swizzle stores chunk c at chunk c ^ (row % 8), so that eight lanes address eight different
-// chunks.
+// In shared memory, the 8 elements of a row in one group are one of eight 16-byte chunks. The
+// swizzle stores chunk c at chunk c ^ (row % 8), so that eight lanes address different chunks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,9 +123,9 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Returns the registers per thread of both roles. Initially all warpgroups of a block have equal
-/// shares of the 65536 registers, in multiples of 8. The consumers take the registers that the
-/// producer releases.
+/// Returns the registers per thread of the producer and of a consumer. Initially all warpgroups of
+/// a block have equal shares of the 65536 registers, in multiples of 8. The consumers take the
+/// registers that the producer releases.
 RoleRegisters attention::registersOfRoles(int64_t groups) {
   switch (groups) {
   case 2:

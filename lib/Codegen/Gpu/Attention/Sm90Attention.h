@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tensor maps of heads, their tiles in shared memory (see Sm90Builder.h), and the resources
-// available to a block of threads.
+// Declares tensor maps of heads, their tiles in shared memory (see Sm90Builder.h), and the
+// resources of a block of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +35,10 @@ inline int64_t tileBytes(int64_t rows, int64_t cols) {
 /// Returns true if tensor maps can copy rows of this type. Tensor maps require 16-bit elements and
 /// a head dimension that is a multiple of 8.
 bool hasTensorMap(RankedTensorType type);
-/// Returns the map of a [batch, heads, rows, cols] tensor as [batch · heads, rows, cols].
-/// Boxes are panels of `boxRows` rows.
+/// Returns the tensor map of a [batch, heads, rows, cols] tensor, seen as [batch · heads, rows,
+/// cols]. Boxes are panels of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the map of the argument in which the kernel returns `result`, or nothing if there is no
-/// such argument.
+/// Returns the map of the argument in which the kernel returns `result`, or nothing if none exists.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
 /// Starts to copy rows of head `number`, from `firstRow` on, to `to`, in panels for `cols` columns.
@@ -49,8 +48,8 @@ void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Va
 /// Starts to store panels of shared memory to rows of a head. One thread runs this code.
 void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number,
                int64_t cols);
-/// Stores a fragment of 16 rows, times their factors, to the tile at `to`. The first row is a
-/// multiple of 8. All threads of a warp run this code.
+/// Stores a fragment of 16 rows, each times its factor, to the tile at `to`, which begins at a row
+/// that is a multiple of 8. All threads of a warp run this code.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors,
                    Type element, const PanelTile &to);
 /// Stores words that toFactor() has returned.
@@ -68,8 +67,8 @@ struct RoleRegisters {
   int64_t producer, consumer;
 };
 RoleRegisters registersOfRoles(int64_t groups);
-/// Emit the release of the producer's registers (giveRegisters()), and the growth of each of
-/// `groups` consumer warpgroups by these registers (takeRegisters()).
+/// Emit code with which the producer releases registers (giveRegisters()), and each of `groups`
+/// consumer warpgroups takes more registers (takeRegisters()).
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 
@@ -78,11 +77,11 @@ void takeRegisters(Sm90Builder &b, int64_t groups);
 //===----------------------------------------------------------------------===//
 
 /// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
-/// copies. All warpgroups visit blocks of `blockCols` keys.
+/// copies tiles. All warpgroups visit blocks of `blockCols` keys.
 struct Sm90Config {
   int64_t groups, blockCols;
-  bool inTurns = false;   ///< warpgroups start products one after another
-  bool ownOutput = false; ///< O does not share the memory of Q
+  bool inTurns = false;   ///< true if warpgroups take turns in starting products
+  bool ownOutput = false; ///< true if O does not share the memory of Q
 
   int64_t blockRows() const { return Sm90Builder::groupRows * groups; }
   int64_t threads() const { return Sm90Builder::groupThreads * (groups + 1); }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declarations that the roles of a block of threads share: the layout of tiles and barriers, and
-// the order of the blocks of queries.
+// Declares what the roles of a block of threads share: the layout of tiles and barriers, and the
+// order of the blocks of queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +21,15 @@ namespace mlir::fsdp::attention {
 // Plan
 //===----------------------------------------------------------------------===//
 
-/// Returns the tiling of dK and dV of `op` with wgmma, or nothing if wgmma cannot be used.
+/// Returns the tiling for dK and dV of `op` with wgmma, or nothing if wgmma cannot be used.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
 /// Returns the estimated registers of a consumer thread, and the bytes of shared memory.
 Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
 /// Sets the scratch offsets of `plan`, whose keysOfGroups and order are set.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 
-/// Emits the entry that computes dK and dV, and the launch of the entry. With config.addsToQ the
-/// entry also sums dQ.
+/// Emits the entry that computes dK and dV, and the launch of the entry. If config.addsToQ is true,
+/// the entry also sums dQ.
 void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
                    ModuleOp entries, GpuKernel &info);
 
@@ -37,7 +37,7 @@ void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef
 inline constexpr int64_t normThreads = 256;
 void emitNorms(GpuBuilder &b, const Sm80Problem &problem);
 int64_t normBlocks(const Sm80Problem &problem);
-/// Emits dQ from its sums, with 2 · blockQueries threads per block.
+/// Emits dQ, computed from the sums of dQ in scratch, with 2 · blockQueries threads per block.
 void emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem);
 int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 
@@ -48,9 +48,9 @@ int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 /// Returns `dim`, a head dimension, rounded up to a multiple of 16.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
 
-/// Layout of the sums of dQ for a block of queries. Each consumer warpgroup owns 64 rows: with 64
-/// queries all rows of one panel of columns, with 128 queries half of the rows. In memory, the
-/// order follows the threads: thread t has four sums at 4 · t and the next four 512 elements later.
+/// Layout of the sums of dQ for a block of queries. With 64 queries, a consumer warpgroup has all
+/// rows of one panel of columns; with 128 queries, it has half of the rows. Sums are stored in the
+/// order of the threads: thread t has four sums at 4 · t and the next four 512 elements later.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
       : byColumns(config.blockQueries == Sm90Builder::groupRows),
@@ -66,7 +66,7 @@ struct QuerySums {
 /// Offsets in shared memory, in bytes.
 struct Sm90KeyPlaces {
   static constexpr int64_t stages = 2, normBytes = 4;
-  /// mbarriers, of which each kind has one, or one per stage.
+  /// mbarriers. There is one barrier of each kind, or one per stage.
   enum Barrier {
     KeysFull = 0,
     QueriesFull = 1,
@@ -98,7 +98,7 @@ public:
         base(b.sharedAt(0)) {}
 
 protected:
-  /// A buffer of queries, and the parity of the phase that fills it.
+  /// A buffer of queries, and the parity of the barrier phase in which it is filled.
   struct Stage {
     Value index, parity;
   };
@@ -117,14 +117,14 @@ protected:
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
     return {b.shiftBytes(sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
-  /// Sets the keys that block of threads `block` processes in turn `turn`.
+  /// Selects the block of keys that block of threads `block` processes in its turn `turn` (0 or 1).
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
-  /// carried values, which start as `first`. With `unrolls` there is no loop, because a role with
-  /// few registers has no registers for the loop's variables.
+  /// carried values, which start as `first`. If `unrolls` is true, no loop is emitted, because a
+  /// role with few registers has none for the variables of a loop.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
-  /// Emits body(head, carried) for each query head of the part; `head` is its number in the group.
+  /// Emits body(head, carried) for each query head of this part; `head` is its number in the group.
   SmallVector<Value> forEachHead(ValueRange first,
                                  function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
   /// Return the number of consuming threads, without and with the warp that adds to dQ.
@@ -144,10 +144,10 @@ protected:
   Value part; ///< number of the part of the query heads; null if there is one part
 };
 
-/// Emits the copies for the consumers. One thread runs them.
+/// Emits the copies of tiles for the consumers. One thread runs this code.
 void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores);
-/// Emits the additions of the consumers' dQ to the sums of dQ in scratch. One warp runs them.
+/// Emits the additions of the consumers' dQ to the sums of dQ in scratch. One warp runs this code.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
 /// Emits the code of consumer warpgroup `group`.

@@ -21,10 +21,10 @@
 //
 // Separate code for masked and unmasked blocks would need a branch between the start and the end of
 // a product. Therefore the partly masked blocks come first, in a loop of their own that includes
-// the first block. If the mask leaves any block unmasked, only few blocks are partly masked. In
-// their loop no softmax overlaps with the warpgroup's own products, and the code of the score
-// functions exists twice instead of three times. If the mask leaves no blocks unmasked, all blocks
-// are treated as masked.
+// the first block. If the mask leaves any block unmasked, only few blocks are partly masked. In the
+// loop of masked blocks, no softmax overlaps with the warpgroup's own products, and the score
+// functions are emitted twice instead of three times. If the mask leaves no blocks unmasked, all
+// blocks are treated as masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ public:
   void emit();
 
 private:
-  /// State from one block of keys to the next. `weights` is P of the latest block as a left factor.
+  /// State that the loop over keys carries. `weights` is P of the latest block as a left factor.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -85,7 +85,7 @@ private:
   const Layout scoreLayout, outputLayout;
   Value group, warp, isFirstLane;
   std::optional<ForwardScores> scores;
-  bool masked = false; ///< true if blocks that overlap with products may be masked
+  bool masked = false; ///< true if blocks in the overlapping loop may be masked
   std::optional<KeySequence> sequence;
 };
 } // namespace
@@ -95,9 +95,9 @@ Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
       scoreLayout(Layout::mmaSums(warpRows, config.blockCols)),
       outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))), group(group),
       warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
-  // Hides that the address is constant. Otherwise ptxas computes the address in uniform registers
-  // where a single lane arrives at a barrier. ptxas then treats the surrounding code as code of
-  // single lanes, too, and copies each descriptor before its use.
+  // Hides that the address of the barriers is constant. Otherwise ptxas computes the address in
+  // uniform registers where a single lane arrives at a barrier. ptxas then treats the surrounding
+  // code as code of single lanes, too, and copies each descriptor before its use.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }
@@ -179,7 +179,7 @@ void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
     x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
 }
 
-/// Waits for the product of a block and returns its weights, without overlap.
+/// Waits for the product Q · Kᵀ of a block and returns the weights of the block, without overlap.
 Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
                               SmallVector<Value> &correction) {
   Stage stage = stageOf(b.add(met, turn));
@@ -210,7 +210,7 @@ Consumer::State Consumer::processBlockAlone(Value turn, Value met, State state) 
   return state;
 }
 
-/// Processes the masked blocks, which come first. Processes at least one block.
+/// Processes the masked blocks, which come first, but at least one block.
 Consumer::State Consumer::beginMasked(Value met) {
   State state = start();
   state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
@@ -261,7 +261,7 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 //===----------------------------------------------------------------------===//
 
 /// Stores O / l of a warp's rows through shared memory. If O uses the memory of Q, signals that Q's
-/// tile is empty once the store has read O.
+/// tile is empty after the store has read O.
 void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses =
       scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));

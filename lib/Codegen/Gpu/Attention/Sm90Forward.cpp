@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Each multiprocessor has one block of threads, which visits blocks of queries. One warpgroup
-// copies (Sm90Producer.cpp). Two or three warpgroups with 64 rows each compute (Sm90Consumer.cpp).
+// copies tiles (Sm90Producer.cpp). Two or three warpgroups compute 64 rows each (Sm90Consumer.cpp).
 //
 // Sm90Orders.cpp chooses the order of the blocks of queries. Sm90Roles.cpp defines the order of the
 // blocks of keys.

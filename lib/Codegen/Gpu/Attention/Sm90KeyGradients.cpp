@@ -22,10 +22,11 @@
 //                                             scale · dK, dV
 //
 // Keys are the rows of Sᵀ and dPᵀ, so Pᵀ and dSᵀ are in registers as the left factors of the later
-// products. With score_mod or weight_mod, f·P is computed after both products. For dQ both
-// warpgroups need dS of all keys with queries as rows, and descriptors read the transpose of dSᵀ.
-// Only one block of threads adds to a row of dK and dV, in the order of heads and queries. All
-// blocks add to a row of dQ, in a fixed order (Sm90KeyProducer.cpp).
+// products. With score_mod or weight_mod, f·P is computed after both products. For dQ, both
+// warpgroups read dS of all keys with queries as rows; their matrix descriptors transpose dSᵀ,
+// which is in shared memory. Only one block of threads adds to a row of dK and dV, in the order of
+// heads and queries. All blocks of threads of a head add to a row of dQ, in a fixed order
+// (Sm90KeyProducer.cpp).
 //
 // If query heads are divided into parts, each part adds its dK and dV to the sums of the earlier
 // parts in scratch. The last part converts the sums to results:
@@ -36,7 +37,7 @@
 // A block of threads with two blocks of keys processes them one after the other. The producer
 // copies K and V of the second block when the consumers have read K and V of the first.
 //
-// If captured tensors require dS in another order, Sm80QueryGradients.cpp computes dQ.
+// If contributions to captured tensors are not summed by key, Sm80QueryGradients.cpp computes dQ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +69,7 @@ public:
 
 private:
   struct Sums {
-    SmallVector<Value> dk, dv, columns; ///< columns: contributions of each of this lane's keys
+    SmallVector<Value> dk, dv, columns; ///< columns: sums of contributions by key
   };
   Sums consumeHead(Value before, Value after, Sums sums);
   Sums processBlock(Value block, const Stage &stage, Sums sums);
@@ -114,7 +115,7 @@ void KeyConsumer::release(Value barrier) {
   b.when(b.isEqual(b.lane(), 0), [&] { b.arrive(barrier); });
 }
 
-/// Describes the rows of this warpgroup in K or V.
+/// Returns the descriptor of this warpgroup's rows of K or V.
 SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
   Value first =
       b.shiftBytes(sharedAt(place), b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
@@ -209,8 +210,8 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
       size_t count = s.size();
       SmallVector<Value> both = std::move(s);
       llvm::append_range(both, dp);
-      // Ties `block` to the wait. Otherwise LLVM moves the loads for later queries up to the first
-      // queries, and the loaded values do not fit the registers.
+      // Makes `block` a result of the wait. Otherwise LLVM moves the loads for later queries up to
+      // the first queries, and the loaded values do not fit the registers.
       if (first > 0)
         both.push_back(block);
       both = b.waitForSums(both);
@@ -257,8 +258,7 @@ SmallVector<Value> KeyConsumer::multiplyQueries(const Stage &stage) {
   return b.multiply({}, lhs, rhs, querySums.cols, element);
 }
 
-/// Stores dQ to shared memory after the adding warp has read the previous dQ, and signals that
-/// warp.
+/// Stores dQ to shared memory after the adding warp has read the last dQ, and signals that warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
   Value place = b.shiftBytes(sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
@@ -313,8 +313,8 @@ KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
           llvm::to_vector(values.drop_front(dk + dv))};
 }
 
-/// Processes the blocks of queries of a head. Counted over all heads, the block of threads visits
-/// these blocks as blocks `before` to `after` - 1.
+/// Processes the blocks of queries of a head. These blocks have the numbers `before` to `after` - 1
+/// among all blocks that the block of threads visits.
 KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums = sumsOf(b.loop(before, after, 1, flat(sums), [&](Value number, ValueRange state) {
@@ -343,7 +343,7 @@ void KeyConsumer::storeResults(const Sums &sums) {
     storeRows(b, {valueLayout, sums.dv}, numbers, one, rowsOf(out, shape.valueDim));
 }
 
-/// Returns the number of the block of keys over all heads and batches.
+/// Returns the number of this block of keys, counted over all heads and batches.
 Value KeyConsumer::indexOfKeys() {
   Value head = b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead);
   return b.add(b.mul(head, scores.keyBlocks()), b.to64(b.div(scores.firstKey, config.blockKeys())));
@@ -425,8 +425,8 @@ void KeyConsumer::emit() {
                  });
                  if (plan.order.mostTurns() > 1) {
                    release(barrier(Places::KeysEmpty));
-                   // Computes the position of the block again, so that it takes no registers during
-                   // the loop.
+                   // Computes the position of the block again, so that the position needs no
+                   // registers in the loop.
                    place(b.blockAgain(), turn);
                    scores.placeLane(warp);
                  }

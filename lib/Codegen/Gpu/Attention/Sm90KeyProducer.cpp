@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits the first warpgroup of the kernel of Sm90KeyGradients.cpp. Warp 0 copies. In scratch, lse
-// and δ of each head start at a multiple of a block of queries, so that copies are aligned and
+// Emits the first warpgroup of the kernel of Sm90KeyGradients.cpp. Warp 0 copies tiles. In scratch,
+// lse and δ of each head start at a multiple of a block of queries, so that copies are aligned and
 // queries that do not exist have lse = inf.
 //
 // Warp 1 adds the consumers' dQ from shared memory to the sums in a fixed order. For each block of
-// queries, a count in scratch holds the number of blocks of keys that have added. A block of keys
-// waits until all earlier blocks of keys have added. The first block of keys stores instead of
-// adding. The number of earlier blocks follows from the ranges of queries that they visit; each
-// lane examines every 32nd block.
+// queries, a count in scratch holds the number of blocks of keys that have added their dQ. A block
+// of keys waits until all earlier blocks of keys have added. The first block of keys stores instead
+// of adding. Earlier blocks are counted if their ranges of queries contain the block; each lane
+// examines every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
 //   wait until count[block] = number of earlier blocks of keys;
@@ -61,8 +61,8 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
              b.i32(places.normsBytes), barrier);
 }
 
-/// Copies block `turn` of the queries of a head. `number` is the number of the block, counted over
-/// all heads.
+/// Copies the block of queries at position `turn` of a head's sequence. `number` is the number of
+/// the block, counted over all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
   Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),
@@ -150,11 +150,11 @@ Value QueryAdder::addedBefore(Value block) {
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
-/// Adds this block's sums for block `turn` of the queries.
+/// Adds dQ of this block of keys for the block of queries at position `turn`.
 void QueryAdder::add(Value turn) {
   Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
-  // Uses an index in 32 bits that no optimisation turns into pointers carried by the loop, because
-  // the role has few registers.
+  // Uses a 32-bit index that no optimisation turns into loop-carried pointers, because this warp
+  // has few registers.
   Value number = b.mul(b.to32(scores.headNumber()), plan.rowStride / config.blockQueries),
         index = b.to64(b.uniform(b.add(number, block)));
   Value count = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added)));

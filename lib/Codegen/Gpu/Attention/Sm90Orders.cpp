@@ -18,22 +18,22 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Bytes of the L2 cache for heads that are processed together.
+/// Size in bytes of the part of the L2 cache for heads that are processed together.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
-/// Number of heads that are processed together without a mask, whatever their length. All blocks of
+/// Number of heads of any length that are processed together if there is no mask. All blocks of
 /// keys of a head then read the same queries at about the same time, so that these heads take less
 /// than half of the memory bandwidth.
 static constexpr int64_t streamedHeads = 16;
 
 namespace {
-/// The parsed attribute "kind:together/parts".
+/// The parsed attribute attentionOrderAttr, "kind:together/parts".
 struct AskedOrder {
   StringRef kind;
   int64_t together = 1, parts = 1;
 };
 } // namespace
 
-/// Returns the order that the kernel of `op` asks for, or nothing.
+/// Returns the order that an attribute of the kernel of `op` selects, or nothing.
 static std::optional<AskedOrder> readAttribute(Operation *op) {
   auto text = op->getParentOp()->getAttrOfType<StringAttr>(attentionOrderAttr);
   if (!text)

@@ -13,12 +13,13 @@
 
 namespace mlir::fsdp::attention {
 
-/// Attribute of a kernel that selects its order, for tuning and tests. Forward: "sections:4" (4
-/// heads together) or "pairs". Backward: "single" or "pairs", optionally with the number of heads
-/// or pairs together and of parts of the query heads, as in "pairs:2/4".
+/// Attribute of a kernel that selects the order of blocks, for tuning and tests. Forward:
+/// "sections:4" (4 heads together) or "pairs". Backward: "single" or "pairs", optionally with the
+/// number of heads or pairs that are processed together, and the number of parts of the query
+/// heads, as in "pairs:2/4".
 inline constexpr StringLiteral attentionOrderAttr = "fsdp.attention_order";
 
-/// Returns the order of the blocks of queries that ends first on the chip, or the order that the
+/// Returns the order of the blocks of queries that is fastest in the model, or the order that the
 /// kernel's attribute selects. Emits an error if the attribute's order is not possible.
 FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, const Shape &shape,
                                       const GpuTarget &target);

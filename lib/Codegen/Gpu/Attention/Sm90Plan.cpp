@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first row of a table that is wide enough for the head dimensions and fits according
-// to a model of registers and shared memory. A consumer thread needs these registers:
+// Chooses the first configuration in a table that allows the head dimensions and, by a model, fits
+// registers and shared memory. A consumer thread needs these registers:
 //
 //   blockCols / 2       scores of the block that is multiplied
 //   blockCols / 4       weights of the previous block
@@ -14,7 +14,7 @@
 //   24                  values of score functions, if there are any
 //   8                   elements of captured tensors, if one is read per key
 //
-// Shared memory holds Q, two buffers of K, two of V, barriers, and O if it fits.
+// Shared memory holds Q, two buffers of K, two buffers of V, barriers, and O if there is space.
 // test/Codegen/Gpu/Inputs/ptxas-sm90a.txt lists the registers that ptxas reports.
 //
 //===----------------------------------------------------------------------===//
@@ -28,7 +28,7 @@ using namespace mlir::fsdp::attention;
 
 namespace {
 struct Row {
-  int64_t dim; ///< maximum of the larger head dimension
+  int64_t dim; ///< upper limit for the larger one of the two head dimensions
   Sm90Config config;
 };
 } // namespace
@@ -58,7 +58,7 @@ static int64_t registersOfFunctions(AttentionOp op) {
   return (any ? 24 : 0) + (readsKeys ? 8 : 0);
 }
 
-/// Returns true if the configuration fits. Gives O its own memory if possible.
+/// Returns true if the configuration fits. If possible, O has its own memory.
 static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegisters,
                     const GpuTarget &target) {
   for (bool own : {true, false}) {

@@ -8,8 +8,7 @@
 // that do not exist; δ = Σ O·dO. The same launch clears the counts of additions.
 //
 // dQ is the scale times the sums, converted to the type of dQ. QuerySums defines the layout of the
-// sums. If no block of keys has added to a block of queries, the sums are uninitialised, and dQ is
-// 0.
+// sums. If no block of keys visits a block of queries, the sums are uninitialised, and dQ is 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +32,7 @@ int64_t attention::normBlocks(const Sm80Problem &problem) {
          (normThreads / lanesOfQuery);
 }
 
-/// Returns Σ O·dO of a row. The eight lanes of the row compute it.
+/// Returns Σ O·dO of a row. The eight lanes of the row compute the sum together.
 static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   AttentionGradOp op = problem.op;
   int64_t cols = problem.shape.valueDim;
@@ -114,7 +113,7 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   Value count =
       b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // With byColumns a thread reads the sums of all warpgroups, otherwise the sums of one warpgroup.
+  // If byColumns is true, a thread reads sums of all warpgroups, otherwise of one warpgroup.
   int64_t parts = sums.byColumns ? sums.groups : 1;
   if (!sums.byColumns)
     first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Blocks of queries are assigned to blocks of threads at compile time (Sm90Orders.cpp). A shared
-// counter would need memory that is cleared before each launch, which costs as much as the counter
-// gains.
+// Blocks of queries are assigned to blocks of threads at compile time (Sm90Orders.cpp). Assignment
+// by a shared counter would need memory that is cleared before each launch, which takes as much
+// time as the counter saves.
 //
 //===----------------------------------------------------------------------===//
 

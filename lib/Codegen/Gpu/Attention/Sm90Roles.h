@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declarations that producer and consumers share: the layout of tiles and barriers, and the order
-// in which a block of threads visits blocks of queries and, for each of these, blocks of keys.
+// Declares what producer and consumers share: the layout of tiles and barriers, and the order in
+// which a block of threads visits blocks of queries and, for each block of queries, blocks of keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 1
 class Sm90Places {
 public:
   static constexpr int64_t stages = 2;
-  /// mbarriers, of which each kind has one, or one per stage. A Full phase ends when the bytes have
-  /// arrived, and an Empty phase when all consumers have read the bytes.
+  /// mbarriers. There is one barrier of each kind, or one per stage. A Full phase ends when the
+  /// bytes have arrived, and an Empty phase when all consumers have read the bytes.
   enum Barrier {
     QueriesFull = 0,
     QueriesEmpty = 1,
@@ -57,25 +57,25 @@ struct Sm90Problem {
   SmallVector<TileRange> ranges;
   Sm90Places places;
 
-  /// Returns true if the mask can leave whole blocks of keys without masked elements.
+  /// Returns true if some blocks of keys may have no masked elements.
   bool leavesFree() const;
 };
 
 /// A block of queries of one head.
 struct QueryTile {
   Head head;
-  Value number, kvNumber; ///< numbers of the heads over all batches, 32 bits
+  Value number, kvNumber; ///< 32-bit numbers of query head and kv head over all batches
   Value firstRow, endRow;
 };
 
-/// The blocks of keys that a block of queries visits: first the blocks with masked elements, then
-/// all others.
+/// The blocks of keys that a block of queries visits: first blocks with masked elements, then
+/// others.
 class KeySequence {
 public:
   KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,
               const QueryTile &tile);
 
-  Value count;       ///< at least 1: one block is processed even if all elements are masked
+  Value count;       ///< number of blocks; 1 if all elements are masked
   Value maskedCount; ///< number of the blocks with masked elements
 
   /// Returns the number of the block at position `turn` of the sequence.
@@ -90,7 +90,7 @@ private:
 
 /// A position in a ring of `stages` buffers.
 struct Stage {
-  Value index, parity; ///< number of the buffer, and parity of the phase that fills it
+  Value index, parity; ///< number of the buffer, and parity of the phase in which it is filled
 };
 
 /// Code that producer and consumers share.
@@ -102,8 +102,8 @@ public:
 
 protected:
   /// Emits body(tile, t, k) for each tile of this block of threads, where `t` tiles and `k` blocks
-  /// of keys have been visited before. The body returns the number of blocks visited after the
-  /// tile.
+  /// of keys have been visited before. The body returns the number of blocks visited up to the end
+  /// of the tile.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
   Value barrier(Sm90Places::Barrier which) {
     return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
@@ -129,7 +129,7 @@ private:
   QueryTile tileAt(Value block, Value round);
 };
 
-/// Emits the copies for the consumers. One thread runs them.
+/// Emits the copies of tiles for the consumers. One thread runs this code.
 void emitProducer(Sm90Builder &b, const Sm90Problem &problem);
 /// Emits the code of consumer warpgroup `group`.
 void emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group);

@@ -20,16 +20,17 @@ struct GpuConfig {
   int64_t blockRows, blockCols, blockK;
   int64_t warpRows, warpCols;
   int64_t stages;
-  int64_t blocksPerSm;     ///< minimum number of blocks that must fit a multiprocessor
-  bool warpgroups = false; ///< wgmma on tiles copied by tensor maps
-  int64_t cluster = 1;     ///< blocks of consecutive row tiles, which share the tiles of rhs
+  int64_t blocksPerSm;     ///< number of blocks that must fit a multiprocessor
+  bool warpgroups = false; ///< true: wgmma on tiles copied by tensor maps
+  int64_t cluster = 1;     ///< number of blocks per cluster, which share tiles of rhs
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }
 };
 
-/// A factor's tile in shared memory. If `alongK`, its rows are rows (or columns) of the result and
-/// contiguous along k. Otherwise its rows are values of k and contiguous along the result.
+/// A factor's tile in shared memory. If `alongK` is true, a row of the tile is a row (or column) of
+/// the result, with contiguous values of k. Otherwise a row of the tile is a value of k, with
+/// contiguous rows (or columns) of the result.
 struct GpuSide {
   SmallVector<int> digits; ///< digits of the rows (or columns) of the result
   int64_t size = 1;        ///< product of the sizes of `digits`
@@ -37,10 +38,10 @@ struct GpuSide {
   bool alongK = true;
   int64_t unit = 1;   ///< number of contiguous elements that one copy transfers
   bool async = false; ///< true if cp.async copies the side without conversion
-  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< tile and its offset in a stage
+  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< sizes, and offset in the stage
 };
 
-/// The plan of a contraction kernel. All sizes in the kernel's code are decided here.
+/// The plan of a contraction kernel. The plan contains all sizes that the kernel's code uses.
 struct GpuPlan {
   std::string chip;
   Type element; ///< type of the factors in shared memory: bf16, f16 or f32
@@ -48,10 +49,10 @@ struct GpuPlan {
   GpuSide lhs, rhs;
   SmallVector<int> outer, kOuter;
   int kInner = -1;
-  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: number of tiles of k over all its digits
+  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: number of tiles over all digits of k
   int64_t multiprocessors = 1;
   int64_t splits = 1;    ///< number of parts of k, whose sums a second launch adds in order
-  int64_t storeCols = 1; ///< contiguous elements of a result row that one thread computes
+  int64_t storeCols = 1; ///< number of contiguous elements of a result row per thread
 
   /// Return tile sizes and numbers of tiles. The tiles of a cluster's blocks count as one tile.
   int64_t tileRows() const { return config.blockRows * config.cluster; }
@@ -71,18 +72,18 @@ struct GpuPlan {
 };
 
 /// Number of columns of sums that a warpgroup stages in shared memory at a time, distance between
-/// their rows, and size of the staging memory, in bytes. The memory holds either f32 sums with
-/// padded rows, or two panels of results: one panel is stored while the other is written.
+/// rows of sums in bytes, and size of the staging memory in bytes. The memory holds either f32 sums
+/// with padded rows, or two panels of results: one panel is stored while the other is written.
 inline constexpr int64_t groupCols = 32, groupPitch = groupCols * 4 + 32, groupBytes = 2 * 64 * 128;
 static_assert(groupBytes >= 64 * groupPitch);
-/// Maximum number of copies per side and thread for which each copy has its own registers.
+/// Maximum number of copies per side and thread whose addresses are kept in registers.
 inline constexpr int64_t maxUnrolledCopies = 8;
 /// Attribute that selects the tile of a contraction, for tuning and tests: "128x64", or
 /// "128x64/4" with k in four parts.
 inline constexpr StringLiteral gemmTileAttr = "fsdp.gemm_tile";
 
-/// Returns the number of contiguous elements of a result row, at most storeCols and 16 bytes, that
-/// are aligned to their size in an operand.
+/// Returns the number of contiguous elements of a result row that one aligned access to `operand`
+/// can transfer, at most storeCols and 16 bytes.
 int64_t alignedColumns(const Problem &problem, const GpuPlan &plan, const Operand &operand);
 /// Returns the cost of a plan's launch, and of the launch that adds the sums of parts.
 GpuCost costOf(const Problem &problem, const GpuPlan &plan);
@@ -91,21 +92,22 @@ GpuCost costOfPartSums(const Problem &problem, const GpuPlan &plan, int64_t bloc
 /// Estimates the registers per thread of a plan.
 int64_t estimateRegisters(const GpuPlan &plan);
 
-/// Orients the problem and plans its kernel. On failure sets `reason` to what is unsupported.
+/// Chooses the side that becomes the columns, and plans the kernel. On failure, sets `reason` to
+/// the unsupported property.
 FailureOr<GpuPlan> makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuTarget &target,
                                std::string &reason);
 
 /// Returns the first row and column of tile `number` of the result. Tiles are ordered in groups of
-/// eight rows of tiles, column by column within a group. Blocks that run at the same time then
-/// share rows and columns in the L2 cache.
+/// eight rows of tiles, column by column within a group. Blocks that run at the same time then read
+/// the same rows and columns from the L2 cache.
 std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value number);
 
 /// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups or
 /// if tensor maps cannot copy the factors.
 std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem,
                                                           const GpuPlan &plan);
-/// Returns a map of the result for storing boxes of 64 x 64. Returns nothing unless there is a
-/// single result of the factors' type and the epilogue's loads do not depend on the row.
+/// Returns a map for storing the result in boxes of 64 x 64. Returns nothing unless there is a
+/// single result, it has the factors' type, and the epilogue's loads do not depend on the row.
 std::optional<GpuTensorMap> makeResultMap(const Problem &problem, const GpuPlan &plan);
 /// Emits the kernel with mma.sync.
 void lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A thread computes strips of up to 16 bytes of contiguous results. The inputs of the elementwise
-// ops are loaded for several strips before the first strip is computed. Loads are as wide as their
-// alignment allows. A value shared by a whole strip is loaded once.
+// ops are loaded for several strips before the first strip is computed. Loads are as wide as the
+// alignment of addresses allows. A value shared by a whole strip is loaded once.
 //
 // If k is split, sums are stored in scratch as [part][outer][row][col]. The parts are added in
 // order, so results are reproducible.
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Number of strips whose loads are in flight at once.
+/// Number of strips whose loads are issued together.
 static constexpr int64_t stripsTogether = 4;
 
 GpuEpilogue::GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan,
@@ -39,7 +39,7 @@ bool gemm::startsFromZero(const Problem &problem) {
 // Strips
 //===----------------------------------------------------------------------===//
 
-/// Returns the condition that an element exists, or null if tiles fill the result.
+/// Returns the condition that an element is in the result, or null if the tiles fit the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)

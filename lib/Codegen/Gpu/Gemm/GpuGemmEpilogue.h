@@ -15,7 +15,7 @@ namespace mlir::fsdp::gemm {
 /// Contiguous elements of a result row that one thread computes.
 struct Strip {
   Value outer, row, col; ///< position of the first element
-  Value exists;          ///< condition that the strip exists; null if it always does
+  Value exists;          ///< condition that the strip exists; null if all strips exist
 };
 
 /// Accumulators of a block or warpgroup, staged in shared memory as f32, row by row.

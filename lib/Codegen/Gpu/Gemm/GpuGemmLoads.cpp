@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A tile is divided into units of 2 to 16 contiguous bytes. Thread t copies the units t, t +
-// threads, .. Only one term of a unit's source address depends on k. If a thread has few units,
-// their addresses stay in registers. Otherwise they are recomputed for each tile.
+// threads, .. Only one term of a unit's source address depends on k. If a thread has few units, the
+// addresses of the units stay in registers. Otherwise the addresses are recomputed for each tile.
 //
 // Units without conversion are copied by cp.async, which fills missing elements with zeros.
 // Units that need conversion, or are smaller than 4 bytes, are copied through registers.
@@ -53,8 +53,8 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Returns how many elements of the unit that begins at `first` are below `limit`. Without
-/// `inParts` the result is 0 or the size of the unit.
+/// Returns how many elements of the unit that begins at `first` are below `limit`. If `inParts` is
+/// false, returns 0 or the size of the unit.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)
@@ -82,8 +82,7 @@ TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   return unit;
 }
 
-/// Returns unit `number` of this thread. The number of threads and the number of units per row are
-/// powers of two.
+/// Returns unit `number` of this thread. Numbers of threads and of units per row are powers of two.
 TileLoader::Unit TileLoader::makeUnit(int64_t number) {
   int64_t perRow = unitsPerRow();
   if (b.threads >= perRow)
@@ -136,7 +135,7 @@ SmallVector<Value> TileLoader::loadElements(Value source) {
   return elements;
 }
 
-/// Copies a unit through registers. The unit must exist entirely or not at all.
+/// Copies a unit through registers. Either all elements of the unit must exist, or none.
 void TileLoader::copyMapped(Value target, Value source, Value count) {
   SmallVector<Value> elements = loadElements(source);
   if (count) {
@@ -151,7 +150,7 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    // If rows are values of k, a row exists entirely or not at all.
+    // If rows are values of k, either all elements of a row exist, or none.
     if (!side.alongK)
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;

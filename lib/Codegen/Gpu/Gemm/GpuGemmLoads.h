@@ -25,12 +25,12 @@
 namespace mlir::fsdp::gemm {
 
 /// Returns true if elements of a side are read one by one. Elements of f32 are read one by one if
-/// rows are values of k, because ldmatrix cannot be used.
+/// rows are values of k, because ldmatrix cannot transpose them.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
 /// Returns the address that is `rows` rows (a multiple of 8) and `bytes` bytes after the swizzled
-/// offset `swizzled`. Adding `bytes` must not carry into the row.
+/// offset `swizzled`. Adding `bytes` must not change the row.
 Value shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled, int64_t rows,
                     int64_t bytes);
 
@@ -41,7 +41,7 @@ public:
              const Operand &operand, Pointer binding)
       : b(b), problem(problem), plan(plan), side(side), operand(operand), binding(binding) {}
 
-  /// Selects the tile by its first row (or column) of the result and by the outer digits.
+  /// Selects the tile by the first row (or column) of the result and by the outer digits.
   void place(const Position &outer, Value first);
   /// Starts to copy tile `kBlock` of k to `target` with all threads.
   void fetch(Value target, Value kBlock);
@@ -50,7 +50,7 @@ private:
   /// The elements that one copy of a thread transfers.
   struct Unit {
     Value target; ///< offset from the start of the tile, in bytes
-    Value source; ///< offset in elements, without the terms of k
+    Value source; ///< offset of the source for the first tile of k, in elements
     Value rows;   ///< number of the unit's elements that exist; null if all exist
     Value k;      ///< first value of k of the unit within the tile
   };
@@ -76,7 +76,7 @@ private:
   Pointer binding;
   Position outer;
   Value first, common;
-  SmallVector<Unit> units; ///< the units of this thread, precomputed if there are few
+  SmallVector<Unit> units; ///< the units of this thread if there are few; otherwise empty
 };
 
 } // namespace mlir::fsdp::gemm

@@ -15,11 +15,11 @@
 //
 // Chooses the cheapest tile and split of k that fit the chip from a table. The cost of a tile is
 // the time of its multiply-adds or of its loads, whichever is longer, plus a fraction of the other,
-// plus the time before and after its loop. The cost of a launch is that of its tiles, in rounds
-// over all multiprocessors. The attribute `fsdp.gemm_tile` of a kernel selects a tile instead:
-// "128x64".
+// plus the time before and after its loop. The cost of a launch is that of a tile times the number
+// of rounds in which the multiprocessors process all tiles. The attribute `fsdp.gemm_tile` of a
+// kernel selects a tile instead: "128x64".
 //
-// A thread has registers for its sums, for the factors before mma (twice as many if the factors are
+// A thread has registers for its sums, for the factors before mma (twice as many if f32 factors are
 // split), two words for each copy, and 48 for addresses and bounds.
 //
 //===----------------------------------------------------------------------===//
@@ -30,8 +30,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Columns: rows, columns and k of the block; rows and columns of a warp; stages; blocks per
-/// multiprocessor.
+/// Each row lists rows, columns and k of a block, rows and columns of a warp, stages, and blocks
+/// per multiprocessor.
 static const GpuConfig table16[] = {
     {128, 256, 32, 64, 64, 4, 1}, {128, 128, 32, 64, 64, 4, 2}, {128, 64, 32, 64, 32, 4, 2},
     {64, 128, 32, 32, 64, 4, 2},  {64, 64, 32, 32, 32, 4, 3},   {32, 64, 32, 16, 32, 4, 4},
@@ -89,8 +89,8 @@ static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason
 // Sides
 //===----------------------------------------------------------------------===//
 
-/// Returns the largest power of two, at most `limit`, such that contiguous elements along digit
-/// `inner` form groups of this size, aligned to their size.
+/// Returns the largest power of two n, at most `limit`, such that each group of n elements along
+/// digit `inner` is contiguous in memory and aligned to its size.
 static int64_t alignedNeighbours(const Problem &problem, const Operand &operand, int inner,
                                  int64_t limit) {
   if (operand.access.binding < 0)
@@ -127,7 +127,8 @@ static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand
                         chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
   side.async = operand.access.binding >= 0 && operand.access.maps.empty() &&
                operand.access.elementType == plan.element;
-  // Only cp.async can copy a part of a unit, and only if the side has a single digit.
+  // Only cp.async can copy a part of a unit. If rows are values of k, the side must also have one
+  // digit.
   auto straddles = [&](int64_t unit) {
     return size % unit &&
            (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1));
@@ -221,7 +222,7 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
       if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
-          // Warpgroups need parts of k of equal size.
+          // The kernel with wgmma needs parts of k of equal size.
           (config.warpgroups && plan.kBlocks % splits))
         continue;
       double cycles = estimateCycles(plan, target);

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Factors and result must be matrices: rows, columns and k have one digit each, and one of the
-//     two digits of a matrix is contiguous.
+//  1. Factors and result must be matrices: rows, columns and k have one digit (GemmProblem.h) each,
+//     and elements along one of the two digits of a matrix are contiguous.
 //  2. All other inputs must be matrices of the result's shape, or rows of its width.
 //  3. Identify the epilogue by evaluating it at some points, in f64 and without intermediate
 //     rounding. The epilogue consists of sums, products, quotients and exponentials, so two
-//     epilogues that agree at these points are equal. Supported are the sum of all inputs, the GELU
-//     of the sum, and the sum times the derivative of GELU.
+//     epilogues that agree at these points are equal. Supported epilogues are the sum of all
+//     inputs, the GELU of the sum, and the sum times the derivative of GELU.
 //
-// The gradient of a bias (a sum over rows with the product) and scales are not covered.
+// Scales, and gradients of a bias that are summed together with the product, are not supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,8 +102,8 @@ static std::optional<double> evaluate(const Access &access, double number) {
   return number;
 }
 
-/// Returns the values that the kernel stores, where the contraction is `root` and load i is
-/// numbers[variables[i]]. Returns an empty list if an op is unsupported.
+/// Returns the values that the kernel stores, if the result of the contraction is `root` and the
+/// value of load i is numbers[variables[i]]. Returns an empty list if an op is unsupported.
 static SmallVector<double> evaluateStores(const Problem &problem, double root,
                                           ArrayRef<int> variables, ArrayRef<double> numbers) {
   Numbers known;

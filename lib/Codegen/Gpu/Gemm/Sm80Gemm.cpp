@@ -12,9 +12,9 @@
 //   barrier; sums to shared memory; barrier;
 //   for each strip of the block's tile: load all other inputs, compute, store;
 //
-// After the barrier in the loop, all warps see the tile, and all warps have finished the previous
-// tile. If k is split, blocks store sums in scratch, and a second launch adds the sums and applies
-// the epilogue.
+// After the barrier in the loop, the tile is visible to all warps, and all warps have read the
+// previous tile. If k is split, blocks store sums in scratch, and a second launch adds the sums and
+// applies the epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,9 +59,9 @@ private:
   func::FuncOp kernel;
   Layout layout;
 
-  Value outer, split, firstRow, firstCol; ///< position of the block
+  Value outer, split, firstRow, firstCol; ///< position of the block's tile
   Value warpRow, warpCol;                 ///< first element of the warp in the block's tile
-  Value kFirst, kCount;                   ///< first tile and number of tiles of k
+  Value kFirst, kCount;                   ///< first tile of k, and number of tiles of k
   Value rowLane, colLane;                 ///< swizzled byte offsets of the first load of a lane
   std::optional<TileLoader> lhs, rhs;
 };
@@ -106,8 +106,8 @@ TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value f
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// Returns the offset of a lane's row for ldmatrix. With `down` the matrices are numbered first
-/// down the rows of the tile, otherwise first along the rows.
+/// Returns the offset of a lane's row for ldmatrix. If `down` is true, the four matrices are
+/// numbered first down the tile, otherwise first along the rows.
 Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   Value lane = b.lane();
   Value row = down ? b.rem(lane, 16) : b.add(b.rem(lane, 8), b.mul(b.div(lane, 16), 8));
@@ -137,7 +137,7 @@ void Sm80Gemm::placeLanes() {
 }
 
 /// Loads single elements in the order of mma's left factor: rows k and k + 4 of column `col` and,
-/// if `both`, of column col + 8.
+/// if `both` is true, of column col + 8.
 static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane,
                                       int64_t col, int64_t k, bool both) {
   SmallVector<Value> words;
@@ -156,7 +156,7 @@ static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value 
   return words;
 }
 
-/// Loads the factor of the 16 rows that begin at row 16 · piece, at k.
+/// Loads the left factor of the step at k, for the 16 rows that begin at row 16 · piece.
 Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.lhs;
   if (side.alongK)
@@ -168,7 +168,8 @@ Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
       shiftSwizzled(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
 }
 
-/// Loads two factors at k: of the eight columns that begin at 16 · piece, and of the next eight.
+/// Loads the right factors of the step at k, for the eight columns that begin at column 16 · piece,
+/// and for the next eight columns.
 std::array<Sm80Tiles::Factor, 2> Sm80Gemm::colsFactors(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.rhs;
   Value tile = b.shiftBytes(stage, side.offset);

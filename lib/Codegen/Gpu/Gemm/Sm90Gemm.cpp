@@ -24,8 +24,8 @@
 // block copies half of the tile to both blocks, after the consumers of both blocks have released
 // the stage.
 //
-// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): 64
-// values of k per row of the result, or 64 rows of the result per value of k.
+// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): a row
+// holds 64 values of k of a row (or column) of the result, or 64 rows (or columns) for one k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,7 +129,7 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 //===----------------------------------------------------------------------===//
 
 /// Copies one side of the tile. Each of the `parts` blocks of a cluster copies 1/parts of the side
-/// to all of these blocks.
+/// to all blocks of the cluster.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
@@ -183,7 +183,7 @@ void Sm90Gemm::produce() {
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
-  // A warpgroup's 64 rows of lhs are 64 rows of 128 bytes in one panel, or one panel of 64 k.
+  // A warpgroup's 64 rows of lhs are 64 rows in one panel, or a panel whose rows are values of k.
   auto factor = [&](const GpuSide &side, Value place) {
     return side.alongK ? b.factorAlong(place, side.width, config.blockK)
                        : b.factorAcross(place, config.blockK, config.blockK);
@@ -228,8 +228,8 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   }
 }
 
-/// Returns words of results for 16 rows and 64 columns, beginning at register `from` of `sums`: two
-/// words for each four sums.
+/// Returns the results of 16 rows and 64 columns, whose sums begin at register `from` of `sums`, as
+/// words: two words for each four sums.
 SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
   GpuPlan pairs = plan;
   pairs.storeCols = 2;
@@ -245,7 +245,7 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
       strip.exists = b.isLess(strip.col, b.i32(plan.rhs.size));
     SmallVector<Value> results = epilogue.compute(strip, sums.slice(i, 2));
     for (Value &result : results) {
-      // pack() rounds both results at once.
+      // pack() rounds two f32 results with one instruction.
       auto narrowed = result.getDefiningOp<arith::TruncFOp>();
       bool isPacked = narrowed && narrowed.getIn().getType().isF32() && !narrowed.getRoundingmode();
       result = isPacked ? narrowed.getIn() : b.convertFloat(result, b.getF32Type());
@@ -295,14 +295,14 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   }
 }
 
-/// Releases a stage. In each warp, one lane arrives for each block that copies to this block.
+/// Releases a stage. In each warp, one lane for each block of the cluster signals that block.
 void Sm90Gemm::release(const Stage &stage) {
   b.when(b.isLower(b.lane(), config.cluster),
          [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
 }
 
 void Sm90Gemm::consume() {
-  // All lanes get the number of an existing block, because mapa may also run in lanes that do not
+  // All lanes get the number of an existing block, because mapa may run in lanes that do not
   // arrive.
   leaves = b.rem(b.lane(), config.cluster);
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));

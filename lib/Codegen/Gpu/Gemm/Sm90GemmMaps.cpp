@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A tensor map has a dimension for each digit that the tensor depends on. The first dimension is
-// the contiguous one, and the second is the other dimension of the tile. All further digits are
+// contiguous in memory; the second is the other dimension of the tile. All further digits are
 // constant within a tile. Therefore a tile's rows must not cross a border of their innermost digit.
 //
 //===----------------------------------------------------------------------===//
@@ -20,14 +20,13 @@ using namespace mlir::fsdp::gemm;
 /// cuTensorMapEncodeTiled limits the alignment and size of strides and the number of dimensions.
 static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
 
-/// Returns true if a tile's rows (or columns) stay within one index of all digits but the
-/// innermost.
+/// Returns true if all digits of a tile's rows (or columns) except the innermost are constant.
 static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }
 
-/// Returns a map with boxes of 64 contiguous elements in digit `first` and `rows` in digit
-/// `second`.
+/// Returns a map with boxes of 64 contiguous elements along digit `first` by `rows` elements along
+/// digit `second`.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, int first, int second,
                                                  int64_t rows) {

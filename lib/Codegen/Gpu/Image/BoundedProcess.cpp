@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Fork. The child becomes the leader of a process group, limits the size of files, redirects
-//     its output to a pipe, and executes the program. If that fails, the child sends the error
-//     through a second pipe, which a successful execution closes.
+//     its output to a pipe, and executes the program. If the execution fails, the child sends the
+//     error through a second pipe; a successful execution closes this pipe.
 //  2. Read the pipe until the program ends, the time limit passes or the text is too long.
 //  3. Kill the group, including processes that the program started and did not end.
 //
@@ -65,8 +65,8 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   return errno;
 }
 
-/// Appends available text, up to `most` bytes plus one byte that shows that there is more. Returns
-/// true if the pipe is still open.
+/// Appends available text to `text`, up to `most` bytes, plus one byte if there is more text.
+/// Returns true if the pipe is still open.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);

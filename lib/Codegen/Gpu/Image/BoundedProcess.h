@@ -18,7 +18,7 @@ struct ProcessLimits {
   uint64_t fileBytes; ///< limit of each file that the program writes, in bytes
 };
 
-/// How a program ended, and what it wrote to standard output and error.
+/// The way in which a program ended, and its standard output and standard error.
 struct ProcessEnd {
   enum Kind { Exited, Signalled, TimedOut, WroteTooMuch, NotBegun } kind;
   int number = 0; ///< exit code, signal, or errno of the failed start

@@ -7,9 +7,8 @@
 //     0                        64-byte aligned
 //     | PTX of all kernels     | cubin, if ptxas is found |
 //
-// A launch becomes a phase over its blocks of threads. The kernel's scratch becomes the shared
-// scratch of the launch. The driver of the chip loads the cubin; the driver of a newer chip
-// compiles the PTX.
+// A launch becomes a phase over its blocks of threads. The kernel's scratch becomes shared scratch.
+// The driver of the chip loads the cubin; the driver of a newer chip compiles the PTX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,10 +111,10 @@ class GpuTargetInfo : public TargetInfo {
 public:
   explicit GpuTargetInfo(GpuTarget target) : target(std::move(target)) {}
 
-  /// A chunk of R rows reads a bf16 weight [V, H] twice, and reads and writes its gradient in f32:
-  /// 12 V H bytes for 6 R V H operations. A GPU does about 300 operations in the time of one byte
-  /// (H100: 990 TFLOP/s, 3.35 TB/s). With 2048 rows the operations take 3.5 times as long as the
-  /// bytes.
+  /// A chunk of R rows of logits reads a bf16 weight [V, H] twice, and reads and writes the
+  /// gradient of the weight in f32: 12 V H bytes for 6 R V H operations. A GPU does about 300
+  /// operations in the time of one byte (H100: 990 TFLOP/s, 3.35 TB/s). With 2048 rows the
+  /// operations take 3.5 times as long as the bytes.
   ChunkLimits getChunkLimits() const override { return {256 << 20, 2048}; }
   /// Tensor maps and the widest cp.async copy multiples of 16 bytes.
   int64_t getRowAlignment() const override { return 16; }

@@ -9,7 +9,7 @@
 //  2. Lower the module and emit its PTX.
 //  3. Assemble the PTX if ptxas is found.
 //
-// Plan creates one kernel for all equal dispatches, so no kernel is compiled twice.
+// The stage Plan creates one kernel for all equal dispatches, so no kernel is compiled twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ static std::string describeShape(const Shape &shape, Type type) {
   return text;
 }
 
-/// Returns why an attention op, forward or gradient, has no kernel, or nothing if it has one.
+/// Returns the reason why an attention op or its gradient has no kernel, or nothing if it has one.
 template <typename Op, typename Choose>
 static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget &target,
                                           Choose choose) {

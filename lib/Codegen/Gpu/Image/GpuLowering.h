@@ -21,7 +21,7 @@ void loadGpuDialects(MLIRContext &context);
 /// diagnostic on failure.
 LogicalResult lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                              GpuKernel &info);
-/// Adds patterns that replace f32 math by the chip's approximate instructions; see GpuMath.cpp.
+/// Adds patterns that replace f32 math ops by approximate instructions of the GPU; see GpuMath.cpp.
 /// These patterns take precedence over the patterns of populateExpandMathPatterns().
 void populateGpuMathPatterns(RewritePatternSet &patterns);
 /// Lowers entries to the LLVM dialect and NVVM.

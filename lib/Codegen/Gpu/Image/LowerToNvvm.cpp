@@ -60,8 +60,7 @@ static LogicalResult legalise(ModuleOp entries) {
     fill(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
-    // Merging equal blocks is left to LLVM, because comparing all blocks takes longer than the
-    // patterns.
+    // LLVM merges equal blocks later. Comparing all blocks here takes longer than the patterns.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };

@@ -12,9 +12,10 @@
 //   ptxas info    : (C7510) Potential Performance Loss: ..         warning
 //   ptxas k.ptx, line 12; error : ..                                error
 //
-// Without a bound on the blocks per multiprocessor, ptxas uses few registers so that many blocks
-// fit, and may spill. Entries that spill get a bound that allows each thread a few more registers.
-// If they still spill, they get the bound 1. All entries are assembled again each time.
+// Without a bound on the number of blocks per multiprocessor, ptxas uses few registers, so that
+// many blocks fit, and may spill. An entry that spills gets a bound that allows a few more
+// registers per thread. If the entry still spills, it gets the bound 1. All entries are assembled
+// again each time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,11 +95,11 @@ static void warnOfSerialised(StringRef log, Location loc) {
       emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
 }
 
-/// Registers per thread added to the number with which an entry spilled, and maximum number of
-/// blocks per multiprocessor.
+/// Number of registers per thread that an entry that spilled gets in addition, and maximum number
+/// of blocks per multiprocessor.
 static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
 
-/// Minimum number of blocks that must fit a multiprocessor, by entry.
+/// For each entry, the number of blocks that must fit a multiprocessor.
 using Bounds = llvm::StringMap<int64_t>;
 
 /// Returns the offset of the entry's body in the PTX. Returns npos if the entry is not found or
@@ -111,8 +112,8 @@ static size_t findUnbound(StringRef ptx, StringRef symbol) {
   return head.contains(".minnctapersm") || head.contains(".maxnreg") ? StringRef::npos : body;
 }
 
-/// Lowers the bounds of entries that spill, so that they get more registers. Returns true if any
-/// bound has changed.
+/// Sets or lowers the bounds of entries that spill, so that they get more registers. Returns true
+/// if any bound has changed.
 static bool widen(const GpuImage &image, StringRef ptx, const GpuTarget &target, Bounds &bounds) {
   llvm::StringMap<int64_t> threads;
   for (const GpuKernel &kernel : image.kernels)
@@ -167,8 +168,8 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Maximum sizes in bytes of files, of logs, and of the notes of a diagnostic. Kernels of the
-/// largest models have some MiB of machine code and of text.
+/// Maximum sizes in bytes of a file, of the output of ptxas, and of a note of a diagnostic. Kernels
+/// of the largest models have some MiB of machine code and of text.
 static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
 

@@ -18,9 +18,9 @@
 //                                 before sm_90 in bytes, bits 32 .. 81; from sm_90 on in words
 //                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
 //
-// A loop extends from the target of a backward branch to that branch. A loop is ignored if its
-// target is inside a loop that ends before the branch: the branch then belongs to the retry of a
-// wait, whose code is at the end. The main loop is the innermost loop with the most matrix
+// A loop extends from the target of a backward branch to that branch. A loop is ignored if the
+// branch's target is inside a loop that ends before the branch: such a branch retries a wait, and
+// its code is at the end of the entry. The main loop is the innermost loop with the most matrix
 // instructions and, among equals, with the fewest instructions.
 //
 // Products in flight are followed through two turns of the main loop, in the order of its

@@ -20,7 +20,8 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t blockThreads = 64;
 
-/// Replaces the range [begin, end) of a phase by the thread's element, and removes the workspace.
+/// Replaces a phase's range [begin, end) by the element of the thread, and erases the argument for
+/// the worker's scratch.
 static void giveToThreads(func::FuncOp phase, func::FuncOp kernel, GpuLaunch &launch,
                           int64_t extent) {
   unsigned last = phase.getNumArguments() - 1;

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reduces over any dimensions. A thread computes contiguous elements of the result and visits the
-// reduced elements in order. If there are too few threads, the reduced elements are divided into
-// parts. The results of the parts are stored in scratch, and a second launch adds them in order:
+// Emits reductions over any dimensions. A thread computes contiguous elements of the result and
+// visits the reduced elements in order. If there are too few threads, the reduced elements are
+// divided into parts. The results of the parts are stored in scratch, and a second launch adds
+// these results in order:
 //
 //   launch 1   part[p, n] = x[first of p, n] + x[.., n] + ..
 //   launch 2   y[n] = init[n] + (part[0, n] + part[1, n] + ..)
@@ -60,13 +61,13 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   });
 }
 
-/// Combines the parts in order, then with the initial values. Parts are stored as [parts,
-/// elements], or as [elements, parts] for divided rows.
+/// Combines the results of the parts in order, then with the initial values. The results are stored
+/// as [parts, elements], or for row reductions as [elements, parts].
 void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
                            int64_t parts) {
   RankedTensorType type = segment.front().getType();
   int64_t size = type.getNumElements();
-  // The parts of an element are contiguous for divided rows.
+  // For row reductions, the results of the parts of an element are contiguous.
   bool inner = segment.front().kind == StepKind::RowReduction;
   log.watch(entry.state);
   emitPositions(entry, size, 1, [&](Evaluator &at, AffineExpr position, int64_t) {
@@ -160,8 +161,8 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     return commit(entry, segment);
   if (!commit(entry, {}))
     return false;
-  // Parts are stored as [parts, elements], as for column reductions, whatever the kind of the
-  // steps.
+  // Whatever the kind of the steps, the results of the parts are stored as [parts, elements], the
+  // order for column reductions.
   SmallVector<Step> turned(segment);
   for (Step &step : turned)
     step.kind = StepKind::ColumnReduction;
@@ -174,7 +175,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
 // Scatter
 //===----------------------------------------------------------------------===//
 
-/// Adds the updates of all tokens with the id `id` to row `row`, beginning with token `token`.
+/// Adds the updates of all tokens from `token` on that have the id `id` to row `row`.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
                          Value row) {
   auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());
@@ -252,7 +253,7 @@ bool GpuNests::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // Stores the initial value first, unless the sums are in the same buffer.
+  // Stores the initial value first, unless the initial value is in the buffer of the sums.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -10,13 +10,13 @@
 //     s = tree over j, lanes, warps in order                equal in all threads
 //     for u ..: y[row, width u + j] = x[row, ..] - s / n    group 2: maps
 //
-// Steps over the same columns that do not read one another form a group. A group takes one pass
-// over the row. The threads of a row synchronise between groups, because a group may read what the
-// previous group stored, and overwrite what it read.
+// Steps over the same columns that do not read one another form a group. One pass over the row
+// computes a group. The threads of a row synchronise between groups, because a group may read what
+// the previous group stored, and overwrite what it read.
 //
 // If there are few long rows that are only reduced, each row is divided into parts, with one block
 // per part. The results of the parts are stored in scratch. A second launch with one thread per row
-// adds them in order.
+// adds these results in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -153,8 +153,8 @@ GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThrea
   return b.choose(mine, types, single, [&] { return carried; });
 }
 
-/// Evaluates all members at `count` columns. Reductions update `carried`, which has `width` values
-/// per reduction. Maps are stored after all members have been evaluated.
+/// Evaluates all steps of a group (`members`) at `count` columns. Reductions update `carried`,
+/// which has `width` values per reduction. Maps are stored after all members have been evaluated.
 void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> shape,
                         ArrayRef<AffineExpr> rowIndices, Evaluator &at, AffineExpr first,
                         int64_t count, int64_t width, Values &carried, Value active) {
@@ -194,7 +194,8 @@ void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> 
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// Emits a group with one element per step. Every thread computes the element and one stores it.
+/// Emits a group whose steps have one element per row. Every thread of the row computes the
+/// element, and one thread stores it.
 void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
                            ArrayRef<AffineExpr> rowIndices, int64_t rank,
                            const RowThreads &threads) {
@@ -270,8 +271,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Returns the number of threads for a row of `size` columns. The number is a fraction of a warp
-/// only if rows then fill blocks evenly.
+/// Returns the number of threads for a row of `size` columns. The number is less than a warp only
+/// if the rows then fill all blocks.
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))
@@ -281,8 +282,8 @@ static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   return count % (warpBlockThreads / part) == 0 ? part : warpThreads;
 }
 
-/// Forms groups. With `late`, maps of one shape share a pass even if they read one another: the
-/// maps that they read are then evaluated in place.
+/// Forms groups. If `late` is true, maps of one shape are one group even if they read one another:
+/// a map that another map reads is also evaluated there.
 SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   const Step *firstMap =
       llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });
@@ -332,7 +333,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // Only whole warps have no row, so warps with a row need not wait for warps without a row.
+  // Here each warp has one row or none, so warps with a row do not wait for warps without one.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else

@@ -28,7 +28,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Maximum number of bytes that a thread moves at once, and of elements that it computes.
+/// Maximum number of bytes that a thread moves at once, and of elements that a thread computes.
 static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
@@ -93,8 +93,7 @@ Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type elemen
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
 }
 
-/// Returns the memory in which a step's value is stored: its destinations, or a view of the
-/// scratch.
+/// Returns the memory for a step's value: the step's destinations, or a view of the scratch.
 GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   Values targets;
   for (BlockArgument destination : step.destinations)
@@ -151,8 +150,7 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
 // Flat maps
 //===----------------------------------------------------------------------===//
 
-/// Emits one thread for each `width` positions of [0, size), and one thread for the remaining
-/// positions.
+/// Emits one thread for each `width` positions of [0, size), and one for the remaining positions.
 void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
                              function_ref<void(Evaluator &, AffineExpr, int64_t)> body) {
   int64_t whole = size / width, rest = size % width, count = whole + (rest > 0);
@@ -217,7 +215,7 @@ void GpuNests::dropParts(size_t parts) {
 }
 
 bool GpuNests::build() {
-  // Costly values are recomputed, because recomputing is cheaper on GPUs than storing.
+  // Removes the steps of costly values, because recomputing is cheaper on GPUs than storing.
   llvm::erase_if(steps, [](const Step &step) {
     return step.kind == StepKind::Map && step.destinations.empty();
   });

@@ -23,7 +23,7 @@ namespace mlir::fsdp {
 /// change the kernel.
 class GpuNests : SegmentDriver {
 public:
-  /// With `late`, all maps run after all reductions, in one pass that reads before it stores.
+  /// If `late` is true, all maps run after all reductions, in one pass that reads before it stores.
   GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late);
   ~GpuNests() override;
   /// Emits all launches. Returns false if a step is refused.
@@ -39,7 +39,7 @@ private:
     int64_t blocks = 1, threads = 1;
   };
   using Values = SmallVector<Value>;
-  /// The threads of one row: their number `perRow`, and the number `local` of this thread.
+  /// The threads of one row: the count `perRow`, and the number `local` of this thread among them.
   struct RowThreads {
     int64_t perRow;
     Value local;
@@ -113,7 +113,7 @@ private:
   AccessLog log;
 };
 
-/// Lowers a kernel of maps, reductions and scatters. If it contains anything else, returns false.
+/// Lowers a kernel of maps, reductions and scatters. Returns false if it contains anything else.
 bool lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info);
 /// Lowers a kernel that is neither a tiled contraction nor attention.
 LogicalResult lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,

@@ -21,8 +21,7 @@ namespace mlir::fsdp {
 
 /// Records the number of threads and the written arguments of a function on memrefs.
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
-/// Turns the functions recorded by describeNestEntry() into entries, after their lowering to the
-/// LLVM dialect.
+/// Turns LLVM functions with the attributes of describeNestEntry() into entries.
 void makeNestEntries(ModuleOp entries);
 
 /// Returns the cost of a launch of `entry`, a function on memrefs.

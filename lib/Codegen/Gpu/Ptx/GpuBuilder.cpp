@@ -50,7 +50,7 @@ static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp ker
                                 /*alignment=*/1024, sharedSpace);
 }
 
-/// Adds the attributes of a parameter that is a tensor map of 128 bytes.
+/// Adds the attributes of an argument that is a tensor map, which has 128 bytes.
 static void describeMap(OpBuilder &b, LLVM::LLVMFuncOp entry, unsigned argument) {
   auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
   entry.setArgAttr(argument, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(bytes));

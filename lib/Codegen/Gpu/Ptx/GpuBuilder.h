@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Builds the code of one thread. Indices within a tile have 32 bits, and offsets in global memory
-// have 64 bits. Shared memory is the dynamic shared memory of the launch, addressed in bytes from
-// its start. This header is private to Codegen.
+// have 64 bits. Shared memory is the launch's dynamic shared memory, addressed in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +31,8 @@ public:
   //===--- Entries ---------------------------------------------------------===//
 
   /// Creates an entry and sets the insertion point in it. The entry's arguments are the bindings of
-  /// `kernel`, a scratch argument if `scratch`, and `maps` tensor maps. At least `minBlocks` blocks
-  /// must fit a multiprocessor. `cluster` is the number of blocks per cluster.
+  /// `kernel`, the scratch if `scratch` is true, and `maps` tensor maps. At least `minBlocks`
+  /// blocks must fit a multiprocessor. `cluster` is the number of blocks per cluster.
   void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
              bool scratch, int64_t maps = 0, int64_t cluster = 1);
   /// Ends the entry.
@@ -54,8 +53,8 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Return row l/4 and column 2 (l%4) of lane l, the position of register 0 in the accumulator of
-  /// mma and wgmma.
+  /// Return row l/4 and column 2 (l%4) for lane l: the position in the accumulator of mma and wgmma
+  /// of the lane's register 0.
   Value rowOfLane() { return div(lane(), 4); }
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
   /// Emits 2^x. Results below 2^-126 become 0.
@@ -70,7 +69,7 @@ public:
   /// Returns `value` of the lane whose number is this lane's number xor `bits` (shfl.bfly).
   Value exchange(Value value, int64_t bits);
   /// Combines the values of the four lanes that hold a row (overQuad), or of all lanes of the warp
-  /// (overWarp). Every one of these lanes gets the result.
+  /// (overWarp). Each of these lanes gets the result.
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
   Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 

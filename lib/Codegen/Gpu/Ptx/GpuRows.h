@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Loads `count` contiguous elements. `place` is aligned to `aligned` elements.
+/// Loads `count` contiguous elements. `place` is aligned to the size of `aligned` elements.
 SmallVector<Value> loadRow(GpuBuilder &b, const Pointer &place, int64_t count, int64_t aligned);
-/// Stores contiguous elements. `place` is aligned to `aligned` elements.
+/// Stores contiguous elements. `place` is aligned to the size of `aligned` elements.
 void storeRow(GpuBuilder &b, ArrayRef<Value> values, const Pointer &place, int64_t aligned);
 
 } // namespace mlir::fsdp

@@ -6,7 +6,7 @@
 //
 // Limits are from the CUDA programming guide, "Technical Specifications per Compute Capability".
 // PTX versions are the oldest that have the kernels' instructions, so that older drivers accept the
-// text.
+// PTX.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,13 +11,13 @@
 //                     1 3      (its rows)      2 3     (.trans)         1 3
 //
 // so that they are the operands of mma. The accumulator of a product is the left factor of the next
-// product without data movement: two 8-column parts, rounded in pairs, form a step of k = 16. In
-// tf32 a step is one 8-column part. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, where mma
-// expects columns l%4 and l%4 + 4. Any order of k is correct if the rows of the right factor have
-// the same order.
+// product without data movement: two tiles of 8 columns, rounded to 16 bits, form a step of k = 16.
+// In tf32, one tile of 8 columns is a step. A lane then holds columns 2 (l%4) and 2 (l%4) + 1,
+// where mma expects columns l%4 and l%4 + 4. Any order of k is correct if the rows of the right
+// factor have the same order.
 //
 // f32: x = high + low with high = tf32(x), low = tf32(x - high). The product is low·high +
-// high·low + high·high, with an error of about 2^-22 of |a|·|b|.
+// high·low + high·high, with an error of about 2^-22 · |a|·|b|.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-/// Returns the address of laneOfRows() if matrices are numbered first to the right, then downwards.
+/// Returns the address of this lane's row if matrices are numbered to the right, then downwards.
 Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   Value row = add(rem(lane(), 8), mul(div(lane(), 16), 8)), half = rem(div(lane(), 8), 2);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
@@ -210,7 +210,7 @@ void Sm80Tiles::waitForCopies(int64_t pending) {
   NVVM::CpAsyncWaitGroupOp::create(*this, loc, pending);
 }
 
-/// Copies chunk `unit`, which has `bytes` bytes, of row `row` of the tile.
+/// Copies chunk `unit` of row `row` of the tile. A chunk has `bytes` bytes.
 void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit,
                          Value first, int64_t bytes, bool checksRow, bool checksCol) {
   Value source = add(mul(add(first, row), from.cols * elementBytes()), mul(unit, bytes)), exists;
@@ -247,7 +247,7 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
     total % threads ? when(isLower(number, total), copy) : copy();
   };
   Value own = thread();
-  // A thread copies the chunk at one column position, `unit`, of each of its rows.
+  // A thread copies the chunk with the number `unit` of each of its rows.
   if (threads % units == 0) {
     Value row = div(own, units), unit = rem(own, units);
     for (int64_t from = 0; from < total; from += threads)

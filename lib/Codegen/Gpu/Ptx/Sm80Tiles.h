@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The tile builder for sm_80. Fragments are the accumulators of mma.sync in a warp. Tiles are in
+// Declares the tile builder for sm_80. A fragment is an accumulator of mma.sync. Tiles are in
 // shared memory; cp.async fills them and ldmatrix reads them.
 //
 //   elements    step of k   instructions of a product         factors
@@ -12,8 +12,7 @@
 //   f32         8           three of m16n8k8 in tf32          high + low, 11 bits each
 //
 // The distance between rows of a tile is an odd multiple of 16 bytes. The eight rows of an ldmatrix
-// are therefore in different banks, and every address is a lane's address plus a constant. This
-// header is private to Codegen.
+// are therefore in different banks, and every address is a lane's address plus a constant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,15 +57,15 @@ public:
   //===--- Copies ----------------------------------------------------------===//
 
   /// Starts to copy rows [first, first + rows) with all threads. Elements outside `from` become 0.
-  /// `whole` asserts that all rows exist.
+  /// The caller sets `whole` to true if all rows exist.
   void copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows,
                  bool whole);
   /// Starts to copy the 4-byte elements [first, first + count). Elements at or after `extent`
   /// become 0.
   void copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent);
-  /// Ends a group that consists of the copies started since the last commit.
+  /// Ends a group of copies: those that this thread started since the last commit.
   void commit();
-  /// Waits until at most the latest `pending` groups of this thread are incomplete.
+  /// Waits until all groups of this thread except the latest `pending` groups are complete.
   void waitForCopies(int64_t pending);
 
   //===--- Fragments -------------------------------------------------------===//
@@ -81,14 +80,13 @@ public:
   Fragment multiplyAcross(Fragment sums, const Fragment &a, const SharedTile &b);
 
   //===--- Pieces of products ----------------------------------------------===//
-  /// Words of one factor of a product that a lane holds. `low` is empty unless values are split.
+  /// A lane's words of one factor of a product. `low` is empty unless f32 values are split in two.
   struct Factor {
     SmallVector<Value> high, low;
   };
-  /// Loads four 8x8 matrices by ldmatrix. `place` is the address of the row that this lane
-  /// provides.
+  /// Loads four 8x8 matrices by ldmatrix. `place` is the address that this lane provides.
   SmallVector<Value> loadMatrices(Value place, bool transposed);
-  /// Converts words from ldmatrix to a factor.
+  /// Converts words that ldmatrix loaded to a factor.
   Factor toFactor(ArrayRef<Value> words);
   /// Adds the product of 16 rows and 8 columns to `sums`.
   void multiplyAdd(MutableArrayRef<Value> sums, const Factor &a, const Factor &b);

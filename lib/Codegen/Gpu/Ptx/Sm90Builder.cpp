@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product is one inline assembly: a fence, a wgmma for each step of k, and a commit. The sums are
-// operands and results that share registers, in the product and in the wait. Otherwise LLVM and
-// ptxas would not know that the sums change in between. Offsets are added to a descriptor inside
-// the assembly, because LLVM would otherwise keep the descriptors of all steps in registers.
+// A product is one inline assembly: a fence, a wgmma for each step of k, and a commit. In the
+// product and in the wait, the sums are operands and results that share registers. Otherwise LLVM
+// and ptxas would not take into account that the sums change between product and wait. Offsets are
+// added to a descriptor inside the assembly, because LLVM would otherwise keep the descriptors of
+// all steps in registers.
 //
-// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") counts in units of 16 bytes:
+// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") has units of 16 bytes:
 //
 //   bits     0 .. 13   address in shared memory
 //           16 .. 29   distance between panels; unused if columns extend along k, because
@@ -30,7 +31,7 @@ using namespace mlir::fsdp;
 
 /// Longest time for which a wait suspends a thread before the thread checks again.
 static constexpr int64_t waitNanoseconds = 10'000'000;
-/// Number of columns and of bytes of k in one instruction.
+/// Number of values of k of one instruction, and their size in bytes.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
 
 //===----------------------------------------------------------------------===//
@@ -58,7 +59,7 @@ SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constra
 
 static std::string registerOf(Type type) { return type.isF32() ? "=f," : "=r,"; }
 
-/// Returns constraints "0,1,..": operands that share the registers of the results.
+/// Returns the constraints "0,1,.." of operands that share registers with results.
 static std::string tied(size_t count) {
   std::string text;
   for (size_t i = 0; i < count; ++i)

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Asynchronous copies of tensor boxes (TMA), mbarriers that count the copied bytes, and products of
-// warpgroups (four warps, 128 threads) with factors in shared memory. Names in parentheses in the
-// section headings are those of the PTX ISA document, chapter 9.7.
+// Emits asynchronous copies of tensor boxes (TMA), mbarriers that count the copied bytes, and
+// products of warpgroups (four warps, 128 threads) with factors in shared memory. Names in
+// parentheses in the section headings are those of the PTX ISA document, chapter 9.7.
 //
-// A tile in shared memory consists of panels in the form in which copies of boxes with 64 16-bit
-// elements per row store them. A panel has 64 columns and `rows` rows of 128 bytes; panels are
+// A tile in shared memory consists of panels. A panel has the layout of a copied box with 64
+// elements of 16 bits per row. It has 64 columns and `rows` rows of 128 bytes; panels are
 // contiguous. The 16-byte chunks of a row are permuted by the row's number (128-byte swizzle). A
 // tile is aligned to 1024 bytes.
 //
@@ -17,9 +17,7 @@
 //   row 0     base             base + rows · 128
 //   row 1     base + 128       base + rows · 128 + 128
 //
-// Either the columns or the rows of a tile extend along the k of a product.
-//
-// This header is private to Codegen.
+// Either the columns or the rows of a tile are values of k in a product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +30,7 @@ namespace mlir::fsdp {
 
 /// A factor of a product in shared memory.
 struct SharedFactor {
-  Value descriptor;           ///< 64-bit descriptor of the first step
+  Value descriptor;           ///< 64-bit matrix descriptor of the first step of k
   SmallVector<int64_t> steps; ///< offset of each step of k = 16 from the first step, in bytes
   bool across;                ///< true if rows extend along k, false if columns do
 };
@@ -41,7 +39,7 @@ class Sm90Builder : public GpuBuilder {
 public:
   using GpuBuilder::GpuBuilder;
 
-  /// Number of threads of a warpgroup, and of rows of its accumulator.
+  /// Number of threads of a warpgroup, and number of rows of a warpgroup's accumulator.
   static constexpr int64_t groupThreads = 128, groupRows = 64;
   /// Size of a panel's row in bytes and in elements.
   static constexpr int64_t panelBytes = 128, panelCols = 64;
@@ -58,16 +56,17 @@ public:
   Value threadOfGroup() { return rem(thread(), groupThreads); }
   /// Returns true in one lane of the warp (elect.sync). All lanes must execute the instruction.
   Value isElected();
-  /// Sets the number of registers per thread of the warpgroup from here on (setmaxnreg), a multiple
-  /// of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises the number and
-  /// waits for free registers. All threads of the warpgroup must execute the instruction.
+  /// Sets the number of registers per thread of the warpgroup for the following code (setmaxnreg),
+  /// a multiple of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises the
+  /// number and waits for free registers. All threads of the warpgroup must execute the
+  /// instruction.
   void giveRegisters(int64_t count);
   void takeRegisters(int64_t count);
 
   //===--- Named barriers (bar, barrier) -----------------------------------===//
 
-  /// Arrive at barrier `number` (1 .. 15). After its arrival, syncNamed() waits until `threads`
-  /// threads (a multiple of 32) have arrived.
+  /// Arrive at barrier `number` (1 .. 15). syncNamed() then waits until `threads` threads (a
+  /// multiple of 32) have arrived.
   void syncNamed(Value number, int64_t threads);
   void arriveNamed(Value number, int64_t threads);
 
@@ -112,10 +111,10 @@ public:
   /// Starts to add f32 values in shared memory to global memory, each by an atomic addition.
   /// Requires the alignment of copyBulk().
   void addBulk(Value target, Value source, Value bytes);
-  /// Ends a group that consists of the stores started since the last commit.
+  /// Ends a group of stores: those that this thread started since the last commit.
   void commitStores();
-  /// Waits until at most the latest `pending` groups are incomplete. With `sourceOnly`, waits only
-  /// until the sources of the other groups have been read.
+  /// Waits until all groups except the latest `pending` groups are complete. If `sourceOnly` is
+  /// true, waits only until the sources of these groups have been read.
   void waitForStores(int64_t pending, bool sourceOnly);
 
   //===--- Clusters --------------------------------------------------------===//
@@ -144,27 +143,27 @@ public:
 
   //===--- Products (wgmma) ------------------------------------------------===//
 
-  /// Describes the rows of a tile from row r on, for `k` columns (a multiple of 16) along the k of
-  /// a product. The tile has `rows` rows. `place` is the address of row r, a multiple of 8, in the
-  /// first panel.
+  /// Returns the factor that consists of the rows of a tile from row r on, with `k` columns (a
+  /// multiple of 16) as values of k. The tile has `rows` rows. `place` is the address of row r, a
+  /// multiple of 8, in the first panel.
   SharedFactor factorAlong(Value place, int64_t rows, int64_t k);
-  /// Describes the columns of a tile from column c on. The tile has `rows` rows, of which the first
-  /// `k` extend along the k of a product. `place` is row 0 of the panel of column c, a multiple of
+  /// Returns the factor that consists of the columns of a tile from column c on, with the first `k`
+  /// of its `rows` rows as values of k. `place` is row 0 of the panel of column c, a multiple of
   /// 64.
   SharedFactor factorAcross(Value place, int64_t rows, int64_t k);
   /// Starts the product sums + lhs · rhs as one group, for 64 rows and `cols` columns (a multiple
   /// of 8, up to 256). The result has cols / 2 registers; in each warp they have the layout
-  /// Layout::mmaSums(16, cols). Without `sums` the product starts from 0. `element` is bf16 or f16.
-  /// The results must not be used before waitForSums().
+  /// Layout::mmaSums(16, cols). If `sums` is empty, the product starts from 0. `element` is bf16 or
+  /// f16. The results must not be used before waitForSums().
   SmallVector<Value> multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
                               const SharedFactor &rhs, int64_t cols, Type element);
   /// Starts the product sums + lhs · rhs with lhs in registers: four words of two elements per
   /// step, as in mma.m16n8k16.
   SmallVector<Value> multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs, const SharedFactor &rhs,
                               int64_t cols, Type element);
-  /// Waits until at most the latest `pending` groups are incomplete. Returns `values` for use by
-  /// later ops. If other products are in flight, `values` must also contain their results, or the
-  /// results stay unused until a later wait.
+  /// Waits until all products except the latest `pending` products are complete. Returns `values`
+  /// for use by later ops. Results of incomplete products must be in `values`, or remain unused
+  /// until a later wait.
   SmallVector<Value> waitForSums(ArrayRef<Value> values, int64_t pending = 0);
 
 protected:

@@ -15,7 +15,7 @@ namespace mlir::fsdp::attention {
 /// Number of arguments of score_grad before b, h, q, k.
 inline constexpr unsigned leadingOfGrad = 2;
 
-/// A captured float tensor, given by its type, and the result that is its gradient.
+/// The type of a captured float tensor, and the result that is the tensor's gradient.
 struct CapturedFloat {
   RankedTensorType type;
   Value result;
@@ -28,9 +28,9 @@ struct Contributed {
   Dependence where;  ///< arguments that the indices of `op` depend on
 };
 
-/// Returns the captured float tensors in order.
+/// Returns the captured float tensors in the order of the captures.
 SmallVector<CapturedFloat> collectCapturedFloats(AttentionGradOp op);
-/// Returns the contributions of score_grad whose gradients have uses, in order.
+/// Returns the contributions of score_grad whose gradients have uses, in the order of the ops.
 SmallVector<Contributed> collectContributions(AttentionGradOp op);
 
 } // namespace mlir::fsdp::attention

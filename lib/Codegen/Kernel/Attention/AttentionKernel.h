@@ -12,10 +12,10 @@
 namespace mlir::fsdp {
 
 /// Returns true if a kernel consists of one attention op or its gradient, applied to the kernel's
-/// arguments. The attention code of each target lowers these kernels.
+/// arguments. Each target has a lowering for these kernels.
 bool handlesAttentionKernel(func::FuncOp kernel);
-/// Rewrites the attention ops of any other kernel as linalg ops on full score matrices. The general
-/// lowering then handles the kernel.
+/// Rewrites attention ops of other kernels as linalg ops on full score matrices, which the general
+/// lowering supports.
 void decomposeAttention(func::FuncOp kernel);
 
 } // namespace mlir::fsdp

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The lowerings for CPUs and GPUs share these declarations.
+// Declarations that the lowerings of attention for CPUs and GPUs share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,12 +29,12 @@ struct Head {
   Value batch, head, kvHead;
 };
 
-/// Returns the site of a head with q = k = 0, for values that depend only on b and h.
+/// Returns the site of a head with q = k = 0, where values that depend only on b and h are emitted.
 tile::Site siteOf(CodeBuilder &b, const Head &head);
 
-/// Emits begin, fullBegin, fullEnd and end of `range`, as 64-bit block numbers. The tile covers the
-/// rows [first, last) if `range` covers columns, and columns if `range` covers rows. `unit` holds
-/// the values of `mask` that depend only on b and h.
+/// Emits begin, fullBegin, fullEnd and end of `range`, as 64-bit block numbers. [first, last) are
+/// rows of a tile if the blocks of `range` consist of columns, and columns if they consist of rows.
+/// `unit` holds the values of `mask` that depend only on b and h.
 SmallVector<Value> emitBounds(CodeBuilder &b, const TileRange &range,
                               const tile::ScoreFunction &mask,
                               const tile::ScoreFunction::Values &unit, const Head &head,

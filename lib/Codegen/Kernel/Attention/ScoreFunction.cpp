@@ -42,7 +42,7 @@ static Value toWidth(CodeBuilder &b, Value value, unsigned bits, bool isSigned =
   return arith::ExtUIOp::create(b, b.loc, type, value);
 }
 
-/// Converts an emitted value to the width of `original`; index has 64 bits.
+/// Converts an emitted value to the width of the type of `original`; the type index has 64 bits.
 Value ScoreFunction::widened(CodeBuilder &b, Value emitted, Value original) const {
   Type type = original.getType();
   return type.isIndex() || type.isInteger(64) ? toWidth(b, emitted, 64) : emitted;
@@ -209,7 +209,7 @@ void ScoreFunction::emitOp(CodeBuilder &b, Operation *op, const Site &site, Valu
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Operation *copy = b.create(state);
   for (auto [result, original] : llvm::zip_equal(copy->getResults(), op->getResults()))
-    // Users of a result expect the width that the result's range allows.
+    // Users of a result expect 32 bits if the range of the result allows 32 bits.
     known[original] =
         isNarrow(original) && is64(original.getType()) ? toWidth(b, result, 32) : result;
 }

@@ -12,8 +12,8 @@
 //   column    b, h, k       once per column of a tile, stored in a buffer of the tile
 //   both      q and k, or the score: once per element
 //
-// Integers whose ranges fit are computed in 32 bits, so that a vector of indices has as many bits
-// as a vector of f32 scores. This header is private to Codegen.
+// Integers whose ranges fit 32 bits are computed in 32 bits, so that a vector of indices has as
+// many bits as a vector of f32 scores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,11 +34,11 @@ struct Captured {
   RankedTensorType type;
 };
 
-/// Position of a fragment's register in the score matrix.
+/// Position in the score matrix of the elements of one register of a fragment.
 struct Site {
   Value b, h, q;             ///< 64-bit scalars
   Value column;              ///< column of lane 0, a 64-bit scalar
-  Value lastColumn;          ///< upper limit of columns; null if all columns exist
+  Value lastColumn;          ///< last column of the matrix; null if all columns exist
   SmallVector<Value> scores; ///< the leading arguments of the region: (s), (), or (g, s)
   int64_t lanes = 0;         ///< number of lanes; 0 for the single element at `column`
 };
@@ -57,7 +57,7 @@ public:
   /// Returns the value that the region yields.
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
-  /// Returns the values with the given dependence, Row or Column, that are stored per tile.
+  /// Returns the values that depend on rows (or columns) only and are stored for each tile.
   ArrayRef<Value> staged(Dependence dependence) const {
     return dependence == Dependence::Row ? rows : columns;
   }
@@ -68,8 +68,8 @@ public:
   /// Emits `value` at a site. `known` holds the values computed at this site so far; emitted values
   /// are added to it. Values that do not depend on the lane are scalars.
   Value emit(CodeBuilder &b, Value value, const Site &site, Values &known) const;
-  /// Emits the row-major position of an element in a captured tensor of type `type`, with at most
-  /// 64 bits.
+  /// Emits the row-major position of the element at `indices` in a captured tensor of type `type`,
+  /// as an integer of 32 or 64 bits.
   Value emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices, const Site &site,
                      Values &known) const;
 

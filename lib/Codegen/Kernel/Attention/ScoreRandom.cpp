@@ -11,9 +11,9 @@
 //                       blocks                 block e/4        | block e/4 + 1 ..
 //                       words                  w0   w1   w2  w3 | w0 ..
 //
-// If lane 0 is at the start of a block, four lanes share one block, and each of them gets one of
-// its words. Otherwise each lane computes a block of its own and takes one word. Shared and
-// separate blocks give the same random numbers.
+// If lane 0 is at the start of a block, four lanes share one block, and each lane uses one word of
+// the block. Otherwise each lane computes its own block and uses one word. Shared and separate
+// blocks give the same random numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,8 @@ static Value toWords(CodeBuilder &b, Value value) {
   return arith::ExtSIOp::create(b, b.loc, type, value);
 }
 
-/// Joins the words of blocks into lanes. Vector i of `block` holds word i of every block.
+/// Arranges the words of several blocks in the order of the lanes. Vector i of `block` holds word i
+/// of every block.
 static Value interleave(CodeBuilder &b, std::array<Value, 4> block, int64_t lanes) {
   auto narrow = VectorType::get({lanes / 4}, b.getI32Type());
   for (Value &words : block)
@@ -50,7 +51,7 @@ static Value interleave(CodeBuilder &b, std::array<Value, 4> block, int64_t lane
   return b.shuffle(low, high, order);
 }
 
-/// Returns 1/keep in lanes whose word (i32) is below the limit, otherwise 0.
+/// Returns 1 / draw.keep in lanes whose word (i32) is below the limit, otherwise 0.
 static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int64_t lanes) {
   auto vector = VectorType::get({lanes}, draw.type), bits = VectorType::get({lanes}, b.getI1Type());
   int64_t limit = getKeptBelow(draw.keep);
@@ -71,8 +72,8 @@ static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int6
   return b.select(kept, scale, b.zero(vector));
 }
 
-/// Returns x if `element` is x + k and x is a multiple of 4, because lanes then begin at a block.
-/// Otherwise returns null.
+/// Returns x if `element` is x + k and x is a multiple of 4, because lane 0 is then at the start of
+/// a block. Otherwise returns null.
 static Value getAlignedBase(Value element, Value k) {
   auto add = element.getDefiningOp<arith::AddIOp>();
   if (!add || (add.getLhs() != k && add.getRhs() != k) || add.getLhs() == add.getRhs())

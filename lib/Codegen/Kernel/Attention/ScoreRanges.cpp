@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Ranges: b, h, q and k are within their extents. The result of an op has a range if all
-//     operands have one (inferResultRange) and if 32 bits give the same result. Values read from
-//     memory have no range.
-//  2. Staging: a value is stored if a value with another dependence reads it and loading is cheaper
-//     than recomputing it.
+//  1. Ranges: b, h, q and k are within their extents. The result of an op has a range
+//     (inferResultRange) if all operands have ranges and if 32-bit arithmetic computes the same
+//     result. Values read from memory have no range.
+//  2. Staging: a value is stored if a value that depends on other arguments reads it, and if
+//     loading it is cheaper than recomputing it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,7 +102,7 @@ bool ScoreFunction::isCheap(Value value) const {
 
 void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
-  // Marks as stored a value that an element reads, or else the values from which it is recomputed.
+  // Marks `value`, which an element reads, or the values from which it is recomputed, as stored.
   std::function<void(Value)> require = [&](Value value) {
     Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();

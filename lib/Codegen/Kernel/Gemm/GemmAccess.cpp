@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows an operand of a contraction through reshapes, static slices and unary elementwise
-// ops (casts, scales, permutations, broadcasts) to an argument of the kernel, and composes
-// the strides on the way back:
+// Follows an operand of a contraction through reshapes, static slices and unary elementwise ops
+// (casts, scales, permutations, broadcasts) to a kernel argument, then computes the operand's
+// strides:
 //
 //   argument    tensor<4x8x16xbf16>     strides 128, 16, 1
 //   transpose   tensor<8x4x16xbf16>             16, 128, 1
 //   extf        tensor<8x4x16xf32>              16, 128, 1   maps = {extf}
 //
-// Refuses reshapes that merge dimensions without a common stride. Takes time linear in the length
-// of the chain.
+// Refuses reshapes that merge dimensions without a common stride. Takes time linear in the number
+// of ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ static FailureOr<Access> traceCollapse(tensor::CollapseShapeOp op) {
   ArrayRef<int64_t> shape = op.getSrcType().getShape();
   SmallVector<int64_t> strides;
   for (const ReassociationIndices &group : op.getReassociationIndices()) {
-    // Stride and span of the dimension formed so far.
+    // Stride and size of the merged dimension so far.
     int64_t stride = 0, span = 0;
     for (int64_t d : llvm::reverse(group)) {
       if (shape[d] == 1)
@@ -113,7 +113,7 @@ static FailureOr<Access> traceSlice(tensor::ExtractSliceOp op) {
   return access;
 }
 
-/// Traces a fill, or an elementwise op that has one tensor input and does not read its destination.
+/// Follows a fill, or an elementwise op with one tensor input that does not read its destination.
 static FailureOr<Access> traceMap(linalg::LinalgOp op, OpResult result) {
   if (op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
     return failure();

@@ -8,7 +8,7 @@
 //     and the result), m (in lhs and the result), n (in rhs and the result) or k (not in the
 //     result).
 //  2. Visit the ops after the contraction. A reshape splits digits where necessary; split digits
-//     form a tree, so that lists recorded earlier stay valid. An elementwise op is recorded; any
+//     form a tree, so that earlier lists of digits stay valid. An elementwise op is recorded; any
 //     other op is refused. Each tensor has a list of digits per dimension.
 //  3. When all splits are known, convert strides per dimension to strides per digit.
 //  4. Merge neighbouring digits of a role that are contiguous in every operand, remove digits
@@ -57,7 +57,7 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// Digits that can be split in two. The index of a split digit then denotes both halves.
+/// Digits that can be split in two. The number of a split digit denotes both halves.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {
@@ -77,8 +77,8 @@ public:
   }
   Digit digit(int leaf) const { return {nodes[leaf].size, nodes[leaf].role}; }
 
-  /// Splits `list` into lists with the sizes `sizes`. Fails if the digits cannot be split into
-  /// these sizes.
+  /// Divides the digits of `list` into lists whose products of sizes are `sizes`. Fails if the
+  /// digits cannot be split into these sizes.
   FailureOr<SmallVector<DigitList>> cut(ArrayRef<int> list, ArrayRef<int64_t> sizes) {
     DigitList rest = leaves(list);
     SmallVector<DigitList> parts(sizes.size());
@@ -277,7 +277,8 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   return success();
 }
 
-/// Returns the op that inserts a result into a larger, otherwise undefined tensor `value`, or null.
+/// Returns the op that inserts a result into a larger tensor, if `value` is its result and the rest
+/// of the tensor is undefined, otherwise null.
 static tensor::InsertSliceOp getPlacement(Value value) {
   auto insert = value.getDefiningOp<tensor::InsertSliceOp>();
   bool isPlacement = insert && insert.getDest().getDefiningOp<tensor::EmptyOp>() &&
@@ -322,7 +323,7 @@ LogicalResult Reader::readOp(Operation &op) {
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return readStores(ret);
   if (!computed)
-    // traceAccess() follows such an op from the ops that use its result.
+    // traceAccess() follows this op from the ops that use the op's result.
     return success();
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return readReshape(expand.getSrc(), expand.getResult(), expand.getReassociationIndices(),

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Canonical form of a kernel with one linalg.contract. The index space is a list of *digits*: the
-// loop dimensions of the contraction, split where a reshape after the contraction splits a
-// dimension. Every tensor of the kernel, seen through any views, then has a base, an offset and one
-// stride per digit.
+// Defines the canonical form of a kernel with one linalg.contract. The index space is a list of
+// *digits*: the loop dimensions of the contraction, split where a reshape after the contraction
+// splits a dimension. Every tensor of the kernel, also if it is a view, then has a base, an offset
+// and one stride per digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
 //                                           x       strides  T·K  K     0    1
@@ -24,8 +24,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Maps elements of a tensor to a binding. Element (i0, i1, ..) is the result of the maps on
-/// element offset + Σ i_d · dimStrides[d] of the binding.
+/// Location of a tensor's elements in a binding. Element (i0, i1, ..) of the tensor is the result
+/// of `maps` for element offset + Σ i_d · dimStrides[d] of the binding.
 struct Access {
   int binding = -1; ///< index of the kernel argument; if -1, every element is `splat`
   TypedAttr splat;  ///< a scalar
@@ -35,7 +35,7 @@ struct Access {
   SmallVector<linalg::LinalgOp> maps; ///< unary ops, applied in order
 };
 
-/// An access with its strides per digit, in elements.
+/// An access, and the strides per digit of the accessed tensor, in elements.
 struct Operand {
   Access access;
   SmallVector<int64_t> strides;
@@ -56,7 +56,7 @@ struct Digit {
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  SmallVector<SmallVector<int64_t>> indexStrides; ///< linalg.index d = Σ digit · stride
+  SmallVector<SmallVector<int64_t>> indexStrides; ///< strides of linalg.index d per digit
 };
 
 struct StoreStep {
@@ -66,8 +66,8 @@ struct StoreStep {
 
 struct Problem {
   linalg::ContractOp contract;
-  SmallVector<Digit> digits; ///< digits of a role from the outermost; k digits in loop order
-  Operand lhs, rhs;          ///< indexed by rows (m) and columns (n) of the result
+  SmallVector<Digit> digits; ///< digits of a role: outermost first; for k in loop order
+  Operand lhs, rhs;          ///< lhs has rows (m), rhs columns (n) of the result
   Operand init;              ///< initial value of the accumulation
   SmallVector<Operand> loads;
   SmallVector<MapStep> maps;
@@ -80,7 +80,7 @@ struct Problem {
     auto it = viewOf.find(v);
     return it == viewOf.end() ? v : it->second;
   }
-  /// Calls `fn` on the strides of every operand and index.
+  /// Calls `fn` on the strides of every operand and of every linalg.index.
   void forEachStrides(function_ref<void(SmallVector<int64_t> &)> fn);
   /// Returns the digits of a role, outermost first.
   SmallVector<int> digitsOf(Role role) const;
@@ -93,7 +93,7 @@ FailureOr<Problem> analyse(func::FuncOp kernel);
 /// Follows the definition of a tensor to a kernel argument or a splat. Fails if the tensor has
 /// another source, or if strides cannot express the views.
 FailureOr<Access> traceAccess(Value value);
-/// Returns true if every op in the body is elementwise, so that it can be applied to vectors.
+/// Returns true if every op in the body is elementwise, so that the body can run on vectors.
 bool hasVectorBody(linalg::LinalgOp op);
 
 } // namespace mlir::fsdp::gemm

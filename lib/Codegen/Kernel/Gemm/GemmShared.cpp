@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The digits of a flat index are computed from the innermost to the outermost. The elementwise ops
-// run in the order of the kernel. Each tensor between two elementwise ops is one SSA value.
+// Digits of a flat index are computed from the innermost to the outermost. Elementwise ops are
+// emitted in the order of the kernel. The result of each elementwise op is one SSA value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ int64_t gemm::product(const Problem &problem, ArrayRef<int> digits) {
   return size;
 }
 
-/// Drops extensions at the end of an access, because they are exact and products are computed in
-/// the wider type.
+/// Removes extensions of floats at the end of an access, because extensions are exact and products
+/// are computed in the wider type.
 static void dropExtensions(Access &access) {
   while (!access.maps.empty()) {
     Block *body = access.maps.back().getBlock();
@@ -45,8 +45,8 @@ static void dropExtensions(Access &access) {
   }
 }
 
-/// Returns false if a written buffer is also a factor, or if other elements of a written buffer are
-/// read than are written. Then the kernel cannot be computed tile by tile.
+/// Returns false if the kernel cannot be computed tile by tile: if a written buffer is also a
+/// factor, or if a tile would read elements of a written buffer that another tile writes.
 static bool isSafeInPlace(const Problem &problem) {
   for (const StoreStep &store : problem.stores) {
     int written = store.dest.access.binding;

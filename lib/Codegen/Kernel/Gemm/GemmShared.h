@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Functions that do not depend on how a target tiles a contraction: the check for supported
-// kernels, the choice of rows and columns, digits of an index, and the elementwise ops after the
-// contraction.
+// Declares functions that do not depend on how a target tiles a contraction: the check for
+// supported kernels, the choice of rows and columns, digits of an index, and the elementwise ops
+// after the contraction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Reads a kernel that can be computed tile by tile. Drops extensions of the factors, because they
-/// are exact. Fails without a diagnostic if the kernel is unsupported.
+/// Analyses a kernel that can be computed tile by tile. Removes extensions of the factors, because
+/// extensions are exact. Fails without a diagnostic if the kernel is unsupported.
 FailureOr<Problem> analyseTileable(func::FuncOp kernel);
 
 /// Returns the element type of an access after its maps.
@@ -33,7 +33,7 @@ int64_t product(const Problem &problem, ArrayRef<int> digits);
 /// chooses a side with more than one element.
 void orient(Problem &problem);
 
-/// Values of the digits at one point, all of one integer type; null means 0.
+/// Values of all digits at one element, of one integer type; null means 0.
 using Position = SmallVector<Value>;
 
 /// Sets `digits` in `position` from `flat`, an index in the row-major index space of `digits`.
@@ -44,7 +44,8 @@ Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &posi
 
 /// Emits the elementwise ops after the contraction on vectors of `lanes` elements, or on scalars if
 /// `lanes` is 0. Returns the value of each computed tensor. `sums` has the accumulator's type.
-/// `load` returns an element of problem.loads, and `index` returns the loop index of a map.
+/// `load` returns the element of an operand in problem.loads, and `index` the loop index of an op
+/// in problem.maps.
 DenseMap<Value, Value> emitMaps(CodeBuilder &b, const Problem &problem, Value sums, int64_t lanes,
                                 function_ref<Value(unsigned load)> load,
                                 function_ref<Value(unsigned map, unsigned loop)> index);
