@@ -6,10 +6,9 @@
 //
 //  1. Check that all groups of a collective use the links alike: at each level of links, a block of
 //     links contains whole groups, or a group contains whole blocks.
-//  2. Add the duration of each launch, each fill and each copy on channel 0 to the time of the
-//  rank.
-//     The duration of a launch follows from the clocks of its cost, if the cluster has the
-//     artifact's chip, and else from rates (KernelTime.h).
+//  2. Add the duration of each launch, each fill and each copy on channel 0 to the rank's time. The
+//     duration of a launch follows from the clocks of its cost, if the cluster has the artifact's
+//     chip, and else from rates (KernelTime.h).
 //  3. Start each collective on its channel. The wait advances the rank's time to the end of the
 //     collective. On channel 0, the start already advances the time to this end.
 //  4. Run copies on channels other than 0 concurrently with launches, in two queues: one for copies
