@@ -60,10 +60,12 @@ public:
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
         dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
         keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
-    // Hides that the address is constant, as in Sm90Consumer.cpp. All addresses follow from the
-    // hidden one: a second base would take one register more than there are in some kernels.
-    Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), base));
-    base = LLVM::IntToPtrOp::create(b, b.loc, base.getType(), place);
+    // Hides that the address of the barriers is constant; see Sm90Consumer.cpp. All other addresses
+    // follow from the hidden one, because a second base takes a register that some kernels lack.
+    Value first = sharedAt(places.barriers);
+    Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), first));
+    base =
+        b.shiftBytes(LLVM::IntToPtrOp::create(b, b.loc, base.getType(), place), -places.barriers);
   }
   void emit();
 
