@@ -12,6 +12,8 @@
 // isAtLeast(a, b) uses the range of a - b. It splits minima and maxima: min(x, y) + c >= 0 holds if
 // x + c >= 0 and y + c >= 0 hold.
 //
+// The file is long, because all functions read the node of an expression, which no header declares.
+//
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/TileExpr.h"

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import pathlib
 import warnings
@@ -21,7 +20,7 @@ from .errors import NonFiniteError, RuntimeFailure
 from .launch import Launch
 from .metrics import Metrics, NonFiniteLimit
 from .native import refuse
-from .weights import checked_values, dtype_number, initial_values, named_arrays
+from .weights import checked_values, digest, dtype_number, initial_values, named_arrays
 
 _BLOCK = ctypes.c_float * native.BLOCK_SIZE
 
@@ -29,34 +28,30 @@ _BLOCK = ctypes.c_float * native.BLOCK_SIZE
 class Run:
     """A training run of the ranks of an artifact. It is a context manager.
 
-    ``ranks``: the number of ranks. The default is the size of the mesh, which is also the only
-    allowed number. If no launcher started the process, the ranks are threads of this process. If
-    torchrun, mpirun or srun started the process, this process contains one rank. All processes must
-    then call the methods of this class in the same order.
+    ``ranks``: the number of ranks, which must be the size of the mesh (the default). If no launcher
+    started the process, the ranks are threads of this process. If torchrun, mpirun or srun started
+    it, this process has one rank, and all processes must call the same methods in the same order.
 
     ``weights``: the initial values: a torch module, a mapping of names to arrays, or the path of a
     .safetensors file or index. "model" means the values of the exported model, and is the default
     if the model has values. None selects the values that the artifact contains, or, if it contains
     none, random values from ``seed``.
 
-    ``resume``: a save, or a folder of saves. The run loads the states of the save. ``weights`` must
-    then be None or "model", and has no effect. A different mesh, sharding strategy or storage of
-    states causes a warning.
+    ``resume``: a save or a folder of saves, whose states the run loads. ``weights`` must then be None
+    or "model". A different mesh, strategy or storage of states causes a warning.
 
-    ``on_nonfinite``: what ``step`` does if the loss or the gradient norm of a step is not finite.
-    Such a step does not change the parameters. "raise" raises NonFiniteError, and "skip" returns
-    the metrics. A number N raises NonFiniteError after N such steps in a row. The default is
-    "raise", or 50 if the model has a dynamic loss scale.
+    ``on_nonfinite``: what ``step`` does if loss or gradient norm is not finite. Such a step changes
+    no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. A number N raises
+    NonFiniteError after N such steps in a row. The default is "raise", or 50 with a loss scale.
 
     ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
     RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit for bit.
-    The method ``compare()`` compares all values.
+    ``compare()`` compares all values.
 
-    The other arguments are those of the options of fsdp-run: ``device`` (cpu or cuda), ``backend``,
-    ``threads_per_rank``, ``seed``, ``timeout_seconds`` (of the watchdog), ``offload_directory``,
-    ``cuda_graph``, ``gemm``.
+    The other arguments are options of fsdp-run: ``device`` (cpu or cuda), ``backend``, ``gemm``,
+    ``threads_per_rank``, ``seed``, ``timeout_seconds``, ``offload_directory``, ``cuda_graph``.
 
-    If an argument does not fit the artifact, raises BadInputError before memory is allocated.
+    Raises BadInputError before memory is allocated if an argument does not fit the artifact.
     """
 
     def __init__(self, artifact: Artifact, ranks: int | None = None, weights: Any = None, *,
@@ -72,8 +67,7 @@ class Run:
         self._savers: dict[str, ctypes.c_void_p] = {}
         self._saving: ctypes.c_void_p | None = None  # the saver that is writing a save, or None
         self._checks = check_against_unsharded
-        self._lr, self._failed = None, False
-        self._resumed = None
+        self._lr, self._failed, self._resumed = None, False, None
         if ranks is not None and ranks != artifact.ranks:
             refuse(f"ranks: expected {artifact.ranks}, the mesh that {artifact.path} was compiled "
                     f"for, found {ranks}; compile with mesh=\"shard={ranks}\"")
@@ -124,12 +118,7 @@ class Run:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
                  f"resume={'' if resume is None else os.path.basename(os.fspath(resume))}"]
-        if self._values is not None:
-            digest = hashlib.sha256()
-            for name in sorted(self._values):
-                digest.update(name.encode())
-                digest.update(np.ascontiguousarray(self._values[name]).view(np.uint8))
-            lines.append("weights=" + digest.hexdigest())
+        lines += [] if self._values is None else [f"weights={digest(self._values)}"]
         return "\n".join(lines).encode()
 
     def _start(self, resume):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Any, Mapping
 
@@ -26,6 +27,15 @@ def named_arrays(values: Any) -> dict[str, np.ndarray]:
         refuse("weights: expected a module, a mapping of arrays by name, or the path of a "
                 f".safetensors file, found {type(values).__name__}")
     return {name: to_numpy(value) for name, value in values.items()}
+
+
+def digest(values: Mapping[str, np.ndarray]) -> str:
+    """Returns the SHA-256 of all names and values, in hexadecimal digits."""
+    result = hashlib.sha256()
+    for name in sorted(values):
+        result.update(name.encode())
+        result.update(np.ascontiguousarray(values[name]).view(np.uint8))
+    return result.hexdigest()
 
 
 def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests, for each rule of the verifier, the message with which the verifier refuses a manifest that
-// breaks only this rule.
+// breaks only this rule. The rules are one table, which a parametrised test reads; therefore
+// the file is long.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,6 +12,8 @@
 // The library also prints errors that CUDA does not report: a wait for an event that was never
 // recorded, and unordered accesses of two streams to the same bytes.
 //
+// The file is long, because it has one short function for each function of the driver.
+//
 // The library does not support machine code, textures, peers without mutual access, and streams
 // that wait for the context's own stream.
 //

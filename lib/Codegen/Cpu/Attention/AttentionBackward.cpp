@@ -27,8 +27,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionBackward.h"
 #include "Attention.h"
-#include "AttentionCaptures.h"
 #include "Codegen/Kernel/Lowering.h"
 
 using namespace mlir;
@@ -40,67 +40,6 @@ static constexpr int64_t mostRows = 96, mostCols = 128;
 /// Number of elements after the end of a tile that the code may read with the last fragment.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-
-namespace {
-struct BackwardPlan : Plan {
-  BackwardPlan(const Shape &shape, const Numbers &numbers);
-  void takeParts(const Units &units);
-  bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
-
-  int64_t paddedRows = 0; ///< number of rows of a head, rounded up so that the last fragment of a
-                          ///< block fits
-  Part q, qAcross, dout, doutAcross, lse, delta, dq;
-  Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, transposed, bounds;
-  int64_t dqShared = 0;
-};
-
-class BackwardEmitter : public Emitter {
-public:
-  BackwardEmitter(CpuTiles &b, BackwardPlan &plan, AttentionGradOp op, func::FuncOp kernel,
-                  Captures &captures, Units units)
-      : Emitter(b, plan), plan(plan), op(op), kernel(kernel), captures(captures), units(units),
-        ranges(AttentionTiles(op).getRowTiles(plan.blockRows)) {
-    plan.bounds = plan.take(std::max<int64_t>(ranges.size(), 1), 4, sizeof(int64_t));
-  }
-  void emitMain(func::FuncOp phase);
-  void emitClear(func::FuncOp phase);
-  void emitSum(func::FuncOp phase);
-  void emitFinish(func::FuncOp phase);
-
-private:
-  /// The emitted values that belong to one row of a tile.
-  struct RowContext {
-    Value row, lse, delta;
-    ScoreFunction::Values score, mask, weight, grad;
-  };
-  void keepFunctions();
-  bool hasMask() {
-    return !op.getMaskMod().empty() || shape.cols % plan.blockCols || shape.rows % plan.blockRows;
-  }
-  void emitHead(Head head, Value unit, Value chunk);
-  void packRows(const Head &head, Value group);
-  void packBlock(const Head &head, Value block);
-  void emitTile(const Head &head, Value group, Value rowBlock, Value firstCol, Value isFree,
-                Value unit);
-  void emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value unit,
-                  bool masked);
-  std::pair<Value, Value> emitVector(const Head &head, const RowContext &context, Value group,
-                                     Value firstRow, Value firstCol, Value col, Value unit,
-                                     bool masked);
-  Matrix rowsOf(const Part &part, Value group, Value row, bool across);
-  Matrix dqOf(const Head &head, Value group, Value chunk);
-  Value scaleVector() { return b.number(op.getScale().convertToDouble(), plan.numbers.rowLanes); }
-
-  BackwardPlan &plan;
-  AttentionGradOp op;
-  func::FuncOp kernel;
-  Captures &captures;
-  Units units;
-  SmallVector<TileRange> ranges;
-  std::optional<KeptFunction> score, mask, weight, grad;
-  Matrix dqHead;
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Plan
@@ -142,93 +81,6 @@ void BackwardPlan::takeParts(const Units &units) {
   if (numbers.arithmetic == Arithmetic::Tiles)
     transposed = take(blockCols, numbers.steps(blockRows), step);
   (void)take(1, slack, wide);
-}
-
-//===----------------------------------------------------------------------===//
-// Packing
-//===----------------------------------------------------------------------===//
-
-/// Returns the packed rows of a head, beginning at `row`. The rows are packed across rows if
-/// `across` is true, otherwise along rows.
-Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool across) {
-  Matrix all = matrix(part, plan.numbers.stepType());
-  Value first = b.add(b.mul(group, plan.paddedRows), row);
-  if (across)
-    first = b.div(first, plan.numbers.perStep());
-  return {b.at(all, first, b.constant(0)), all.rowStride, 1};
-}
-
-/// Returns the matrix in which the dQ of a head is summed, in the wide type (f32 or f64).
-Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
-  int64_t elements = plan.paddedRows * plan.dq.stride;
-  if (units.chunks == 1) {
-    Matrix all = matrix(plan.dq, plan.numbers.wide);
-    return {b.shift(all.place, b.mul(group, elements)), all.rowStride, 1};
-  }
-  Value number = b.add(b.mul(b.add(b.mul(chunk, shape.batch), head.batch), shape.heads), head.head);
-  Pointer all{b.address(b.shift(shared, b.constant(plan.dqShared))), plan.numbers.wide,
-              b.mul(number, elements)};
-  return {all, plan.dq.stride, 1};
-}
-
-void BackwardEmitter::packRows(const Head &head, Value group) {
-  int64_t lanes = plan.numbers.rowLanes, d = plan.padded(shape.dim),
-          dv = plan.padded(shape.valueDim);
-  Type wide = plan.numbers.wide;
-  Value zero = b.constant(0), rows = b.constant(shape.rows);
-  Matrix q = slab(binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
-  Matrix dout =
-      slab(binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
-  Matrix o =
-      slab(binding(op.getO()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
-  Matrix lse = slab(binding(op.getLse()), head.batch, head.head, shape.heads, shape.rows, 1);
-  b.packAlong(q, {rows, shape.dim}, rowsOf(plan.q, group, zero, false), plan.paddedRows,
-              plan.paddedAlong(shape.dim));
-  b.packAlong(dout, {rows, shape.valueDim}, rowsOf(plan.dout, group, zero, false), plan.paddedRows,
-              plan.paddedAlong(shape.valueDim));
-  if (!plan.isFma()) {
-    b.packAcross(q, {rows, shape.dim}, rowsOf(plan.qAcross, group, zero, true), plan.paddedRows, d);
-    b.packAcross(dout, {rows, shape.valueDim}, rowsOf(plan.doutAcross, group, zero, true),
-                 plan.paddedRows, dv);
-  }
-  Pointer ownLse = b.shift(scratch(plan.lse, wide), b.mul(group, plan.paddedRows));
-  Pointer ownDelta = b.shift(scratch(plan.delta, wide), b.mul(group, plan.paddedRows));
-  b.loop(zero, b.constant(plan.paddedRows), 1, [&](Value row) {
-    b.store(b.number(infinity), b.shift(ownLse, row));
-    b.store(b.number(0), b.shift(ownDelta, row));
-  });
-  b.loop(zero, rows, 1, [&](Value row) {
-    Value x = b.load(wide, b.at(lse, row, zero));
-    Value isEmpty =
-        arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(-infinity));
-    b.store(b.select(isEmpty, b.number(infinity), x), b.shift(ownLse, row));
-    Value sum = b.number(0, lanes);
-    for (int64_t col = 0; col < dv; col += lanes) {
-      Value mask = b.maskBelow(lanes, b.constant(shape.valueDim - col));
-      auto of = [&](const Matrix &x) {
-        return b.convertFloat(
-            b.load(VectorType::get({lanes}, x.place.type), b.at(x, row, b.constant(col)), mask),
-            wide);
-      };
-      sum = b.fma(of(o), of(dout), sum);
-    }
-    b.store(b.first(b.sumOfLanes(sum)), b.shift(ownDelta, row));
-  });
-}
-
-void BackwardEmitter::packBlock(const Head &head, Value block) {
-  Value first = b.mul(block, plan.blockCols), rows = b.sub(b.constant(shape.cols), first);
-  Type step = plan.numbers.stepType();
-  auto from = [&](Value tensor, int64_t cols) {
-    Matrix all = slab(binding(tensor), head.batch, head.kvHead, shape.kvHeads, shape.cols, cols);
-    return Matrix{b.at(all, first, b.constant(0)), all.rowStride, 1};
-  };
-  Matrix k = from(op.getK(), shape.dim), v = from(op.getV(), shape.valueDim);
-  b.packTransposed(k, {rows, shape.dim}, matrix(plan.kT, step), plan.blockCols, shape.dim);
-  b.packTransposed(v, {rows, shape.valueDim}, matrix(plan.vT, step), plan.blockCols,
-                   shape.valueDim);
-  b.packAcross(k, {rows, shape.dim}, matrix(plan.kAcross, step), plan.blockCols,
-               plan.padded(shape.dim));
 }
 
 //===----------------------------------------------------------------------===//

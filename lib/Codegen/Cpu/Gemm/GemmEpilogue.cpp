@@ -124,7 +124,7 @@ void gemm::emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &so
 /// `corners` has the address of each result's element at the strip's corner.
 static Value hasWholeLines(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
                            ArrayRef<Pointer> corners) {
-  Value whole = b.isEqual(b.rem(strip.cols, kernel.plan.lanes), 0);
+  Value whole = b.boolean(true);
   for (auto [store, corner] : llvm::zip_equal(kernel.problem.stores, corners)) {
     if (!isStreamed(kernel.problem, kernel.plan, store))
       continue;

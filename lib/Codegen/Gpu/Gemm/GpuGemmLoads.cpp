@@ -6,7 +6,8 @@
 //
 // A tile is divided into units of 2 to 16 contiguous bytes. Thread t copies the units t, t +
 // threads, .. In the source address of a unit, only one term depends on k. If a thread has few
-// units, their addresses stay in registers. Otherwise they are computed again for each tile.
+// units, it keeps the addresses of the units in registers. Otherwise it computes the addresses
+// again for each tile.
 //
 // Units that need no conversion are copied by cp.async, which writes zeros in place of missing
 // elements. Units that need a conversion, or that are smaller than 4 bytes, are copied through
