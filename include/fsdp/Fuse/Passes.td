@@ -95,9 +95,9 @@ def AssignInplacePass : Pass<"fsdp-assign-inplace", "::mlir::func::FuncOp"> {
   let summary = "Let dispatches overwrite operands that are not used again";
   let description = [{
     - Requires: dispatches.
-    - Ensures: a result overwrites an operand of the same type under two conditions. The operand has
-      no later use, and no element of the operand is read after it is overwritten. If several
-      operands satisfy the conditions, a state argument (`fsdp.updates`) is preferred.
+    - Ensures: a result overwrites an operand of the same type if the operand has no later use, and
+      if no element of the operand is read after the element is overwritten. If several operands
+      satisfy these conditions, a state argument (`fsdp.updates`) is preferred.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];

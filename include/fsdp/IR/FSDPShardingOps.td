@@ -315,8 +315,8 @@ class FSDP_StartOp<string mnemonic>
   string startDescription = [{
     Only an `fsdp.await` may use the token. Before this `fsdp.await`, the operands must not change,
     because other ranks read them in place. Collectives with the same number `channel` run one after
-    another, in the order of their `_start` ops. The number `id` identifies the collective. It is
-    equal on all ranks, and listings of the plan print this number.
+    another, in the order of their `_start` ops. The number `id` identifies the collective. Its
+    value is equal on all ranks, and listings of the plan print the number.
 
     The order of the `_start` and `fsdp.await` ops is the schedule of the collectives. These ops
     have memory effects and no canonicalisation, so that no pass reorders, merges or erases them.

@@ -71,9 +71,9 @@ def SinkToUsesPass : Pass<"fsdp-sink-to-uses", "::mlir::func::FuncOp"> {
   let summary = "Move kernel calls and gathers to their first use";
   let description = [{
     - Requires: kernel calls (`fsdp-outline-kernels`).
-    - Ensures: a kernel call, gather or view is directly before its first use, with one exception.
-      An op is not moved if the lifetimes of its operands would grow by more than the lifetimes of
-      its results shrink, measured in bytes times ops.
+    - Ensures: a kernel call, gather or view is directly before its first use. There is one
+      exception: an op is not moved if the move would lengthen the lifetimes of its operands by more
+      than it shortens the lifetimes of its results, measured in bytes times ops.
     - Keeps: values, writes in place, and the order of all collectives except gathers.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
