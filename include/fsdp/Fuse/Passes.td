@@ -61,8 +61,8 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
       column, contract, attention, scatter, scalar or copy. Outside of dispatches there are only
       collectives, contiguous views and the micro-batch loop. Constants, fills, strided views, cheap
       broadcasts and conversions to a wider float type are copied into the dispatches that use them.
-      A dispatch with several ops has at most `max-ops` ops, in addition to the copied ops. A
-      dispatch with a chain of more than twice `max-ops` scalar ops or views is an error.
+      A dispatch with several ops has at most `max-ops` ops, in addition to the copied ops. It is an
+      error if a dispatch has a chain of more than twice `max-ops` scalar ops or views.
     - Keeps: values and the order of collectives.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];

@@ -222,12 +222,12 @@ def FSDP_LaunchOp : FSDP_Command<"launch"> {
 def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let summary = "exchange data with the other ranks of a group";
   let description = !strconcat([{
-    A group consists of the ranks that differ only on `axes`. `count` is the number of elements of
-    the source or of the target, whichever is smaller. With `channel` 0, the collective is complete
-    at the end of the command. With any other channel, the collective is complete after the
-    `fsdp.wait` with its id. Before this `fsdp.wait`, the source must not change, and the target is
-    undefined. With `unit` alone, the collective transfers the whole unit. With `unit` and `rows`,
-    the collective transfers ids of rows of the unit's table, or the rows with these ids.
+    A group consists of the ranks whose indices differ only on `axes`. `count` is the number of
+    elements of the source or of the target, whichever is smaller. With `channel` 0, the collective
+    is complete at the end of the command. With any other channel, the collective is complete after
+    the `fsdp.wait` with its id. Before this `fsdp.wait`, the source must not change, and the target
+    is undefined. With `unit` alone, the collective transfers the whole unit. With `unit` and
+    `rows`, the collective transfers ids of rows of the unit's table, or the rows with these ids.
 
     Constraints:
 

@@ -151,7 +151,8 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
 
     - (C1) `unit` names an `fsdp.unit`.
     - (C2) `params` is strictly increasing and in range.
-    - (C3) Each operand has its parameter's shape. All have one element type (the reduce dtype).
+    - (C3) Each operand has its parameter's shape. All operands have one element type (the reduce
+      dtype).
     - (C4) The flat size is a multiple of the size of the result.
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$grads, FlatSymbolRefAttr:$unit,

@@ -235,8 +235,8 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
       - comparisons that have the same result for all allowed ids are folded;
       - if no limit keeps a lookup in range, the lookup reads clamped indices, and the function
         returns an additional result (`fsdp.lookup`) with the index that was out of range.
-    - Keeps: values are kept if each id is within its limit or is an extra id, and if no lookup that
-      is checked in the step is out of range.
+    - Keeps: values are kept if each id is within its limit or is an extra id, and if all lookups
+      that the step checks are in range.
   }];
   let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
                     Statistic<"numAsserts", "num-asserts", "Asserts removed">,
@@ -319,7 +319,8 @@ def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> 
   let summary = "Replace each lookup that no earlier pass raised by a masked sum";
   let description = [{
     - Requires: lookups of rows and losses are raised.
-    - Ensures: no generic contains a `tensor.extract` whose only computed index depends on data.
+    - Ensures: no generic contains a `tensor.extract` with one computed index if this index depends
+      on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
@@ -335,8 +336,8 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
       - It is an error if a limit is too large, or if a constant id is out of range.
       - Ids that cannot be bounded are clamped, and the function returns an additional result
         (`fsdp.lookup`) with the id that was out of range.
-    - Keeps: values are kept if the ids are within the limits, and if no lookup that is checked in
-      the step is out of range.
+    - Keeps: values are kept if the ids are within the limits, and if all lookups that the step
+      checks are in range.
   }];
   let statistics = [Statistic<"numLookups", "num-lookups", "Lookups found">,
                     Statistic<"numCheckedAtRun", "num-checked", "Lookups checked in each step">,

@@ -155,8 +155,9 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
     - Requires: programs on buffers (`fsdp-assign-buffers`).
     - Ensures: in the programs over `@arena`, buffers of the kinds that `offload` names are in the
       host's arena. The pass adds copies, so it computes the lifetimes of buffers again.
-      - All buffers of a launch are in one arena. The optimizer's update runs in the memory that
-        contains its state, and its other operands are copied to this memory.
+      - All buffers of a launch are in one arena. The update of a unit runs in the memory that
+        contains the unit's optimizer state, and the other operands of the update are copied to this
+        memory.
       - With `host-computes=false`, every launch runs on the device, and the state that an update
         needs is copied to the device and back.
       - State in a file (`optimizer:file`) is copied from the file before the update, and back to
