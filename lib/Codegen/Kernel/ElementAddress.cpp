@@ -25,6 +25,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Bytes of a cache line of a CPU, and of the smallest tensor that is prefetched.
+static constexpr int64_t lineBytes = 64, prefetchedBytes = 4 << 20;
+
 //===----------------------------------------------------------------------===//
 // Index arithmetic
 //===----------------------------------------------------------------------===//
@@ -269,6 +272,20 @@ Value Evaluator::gather(Value memory, Type storage, AffineExpr offset, Value lan
                                   mask, pass);
 }
 
+// Emits prefetches of the cache lines `prefetchDistance` bytes behind those that a load of `lanes`
+// elements at `offset` reads. A smaller tensor is in a cache already, so it is not prefetched.
+void Evaluator::prefetchAhead(Value memory, AffineExpr offset) {
+  auto type = cast<MemRefType>(memory.getType());
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  if (state.prefetchDistance == 0 || type.getNumElements() * bytes < prefetchedBytes)
+    return;
+  for (int64_t line = 0; line < lanes * bytes; line += lineBytes) {
+    Value place = materialise(simplify(offset + constant((state.prefetchDistance + line) / bytes)));
+    memref::PrefetchOp::create(builder, loc, memory, place, /*isWrite=*/false, /*localityHint=*/3,
+                               /*isDataCache=*/true);
+  }
+}
+
 Value Evaluator::loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset) {
   Type storage = getStorageType(element);
   offset = simplify(offset);
@@ -280,10 +297,11 @@ Value Evaluator::loadFlat(Value memory, Type element, AffineExpr offset, Value l
     loaded = gather(memory, storage, offset, laneOffset);
   else if (!hasLane(offset))
     loaded = memref::LoadOp::create(builder, loc, memory, materialise(offset));
-  else if (!hasLane(base))
+  else if (!hasLane(base)) {
+    prefetchAhead(memory, base);
     loaded = vector::LoadOp::create(builder, loc, VectorType::get({lanes}, storage), memory,
                                     materialise(base));
-  else if (!(loaded = loadStrided(memory, storage, offset)))
+  } else if (!(loaded = loadStrided(memory, storage, offset)))
     loaded = gather(memory, storage, offset, {});
   return fromStorage(builder, loc, loaded, element);
 }

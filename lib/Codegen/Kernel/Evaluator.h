@@ -47,6 +47,9 @@ struct EvaluationState {
   /// Number of loads whose lanes are not contiguous, plus number of selects between inputs of
   /// views.
   int64_t gathers = 0;
+  /// Distance in bytes between a load of consecutive elements and the lines that are prefetched with
+  /// the load, or 0 for no prefetches.
+  int64_t prefetchDistance = 0;
   /// Positions of the innermost loop at which the condition of a select between inputs changes.
   SmallVector<int64_t> splits;
   /// Reason why the evaluation is not possible; empty if it is possible.
@@ -117,6 +120,7 @@ private:
   // ElementAddress.cpp
   Value load(Stored source, RankedTensorType type, ArrayRef<Subscript> indices);
   Value loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset);
+  void prefetchAhead(Value memory, AffineExpr offset);
   Value loadStrided(Value memory, Type storage, AffineExpr offset);
   Value gather(Value memory, Type storage, AffineExpr offset, Value laneOffset);
   Value table(arith::ConstantOp op);

@@ -23,6 +23,9 @@ namespace mlir::fsdp {
 inline constexpr int64_t virtualLanes = 64;
 /// Number of elements of the units in which a flat range is divided among workers.
 inline constexpr int64_t flatTile = 64;
+/// Distance in bytes at which a flat map prefetches its operands. Measured on an Intel Xeon with
+/// AMX: 512 and 1024 are best (AdamW and casts of 124M parameters: 112 ms instead of 135 ms).
+inline constexpr int64_t mapPrefetchDistance = 1024;
 
 /// Lowers the steps of one kernel, phase by phase. Emits the phases before the kernel and does not
 /// change the kernel. If a kernel is refused, another lowering can therefore still lower it.

@@ -386,6 +386,7 @@ bool NestBuilder::buildFlat(ArrayRef<Step> segment) {
     return false;
   }
   log.watch(phase.state);
+  phase.state.prefetchDistance = mapPrefetchDistance;
   Values none;
   emitRange(phase, size, at, [&](Evaluator &piece, AffineExpr position) {
     SmallVector<AffineExpr> indices = fsdp::delinearise(piece.subscripts(), position, columns);
