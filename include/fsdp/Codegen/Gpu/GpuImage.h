@@ -30,8 +30,9 @@
 namespace mlir::fsdp {
 class TargetInfo;
 
-/// A tensor that a kernel copies in tiles (cuTensorMapEncodeTiled) with 128-byte swizzle.
-/// Elements outside the tensor read as 0. Dimension 0 is contiguous in memory.
+/// A tensor from which a kernel copies tiles by a tensor map (cuTensorMapEncodeTiled) with 128-byte
+/// swizzle. For elements outside the tensor, the copy contains 0. Dimension 0 is contiguous in
+/// memory.
 struct GpuTensorMap {
   int64_t binding = 0;          ///< index of the binding that contains the tensor; the number of
                                 ///< bindings if scratch contains it
@@ -70,13 +71,14 @@ struct EntryReport {
   int64_t instructions = 0;     ///< number of instructions of the entry
   int64_t loopInstructions = 0, ///< number of instructions of the main loop
       loopMma = 0;              ///< number of instructions of the main loop that multiply matrices
-  /// Cycles for which the `loopMma` instructions occupy the tensor core of one scheduler.
+  /// Number of cycles for which the tensor core of one scheduler is busy with the `loopMma`
+  /// instructions.
   int64_t loopTensorCycles = 0;
 };
 
 /// The texts and code that compileGpuImage() stores in the image.
 enum class GpuOutput {
-  Mlir,  ///< PTX, and the text of the entries before they are lowered
+  Mlir,  ///< PTX, and the MLIR text of the entries before lowering
   Ptx,   ///< PTX alone
   Cubin, ///< PTX, and a cubin if ptxas is found
 };

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is a chunk of the blocks of columns of one kv head, for all query heads that share
-// this kv head. If there are few kv heads, each kv head has several chunks:
+// The blocks of columns of a kv head form one chunk, or several chunks if there are few kv heads. A
+// unit of work processes one chunk of one kv head for all query heads that share this kv head:
 //
 //   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0;
 //   for each block of columns: pack its K and V;  dK = dV = 0;
@@ -18,12 +18,12 @@
 //     store scale · dK and dV;
 //   store scale · dQ; with several chunks a second phase adds their dQ in order;
 //
-// Each sum adds its terms in the order of the rows, or in the order of the columns of a chunk.
-// The division into chunks depends only on the shape. Therefore the bits of the results depend
-// neither on the number of workers nor on the vector length. The run time is that of five matrix
-// products over all blocks that are not entirely masked. The scratch of a worker holds Q, dO and dQ
-// of the query heads of one kv head. If there are several chunks, the shared scratch holds the dQ
-// of each chunk for all heads.
+// A sum over rows adds its terms in the order of the rows. A sum over the columns of a chunk adds
+// its terms in the order of the columns. The division into chunks depends only on the shape.
+// Therefore the bits of the results depend neither on the number of workers nor on the vector
+// length. The run time is that of five matrix products over all blocks that are not entirely
+// masked. The scratch of a worker holds Q, dO and dQ of the query heads of one kv head. If there
+// are several chunks, the shared scratch holds the dQ of each chunk for all heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,8 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Number of elements after the end of a tile that the code may read with the last fragment.
+/// Number of unused elements that are reserved after some arrays, because the code may read beyond
+/// the end of an array when it reads the last fragment.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -119,8 +120,8 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   // The code multiplies by log2(e) only after the subtraction of lse. Otherwise the rounding error
   // of lse · log2(e) would affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if the
-  // scores are so large that P is wrong because of rounding.
+  // Apart from rounding, the exponent is at most 0. For very large scores, rounding errors can make
+  // the exponent larger, and P is then wrong. The limit of 127 keeps P finite in this case.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -205,8 +206,8 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);
   };
   int64_t rowSteps = numbers.steps(plan.blockRows);
-  // If the columns of a tile that is packed across rows are read as rows, the result is the
-  // transposed tile. Only AMX tile registers cannot read a tile in this way.
+  // The transpose of a tile that is packed across rows needs no copy: the code reads the columns of
+  // the tile as rows. Only AMX tile registers cannot read a tile in this way.
   auto transposed = [&](const Part &part) {
     if (numbers.arithmetic != Arithmetic::Tiles)
       return Matrix{scratch(part, step), 1, part.stride};

@@ -11,9 +11,9 @@
 //         a(1, k)       | s  | s  |          it with each register of the row of b
 //
 // Each sum adds its products in the order of k, whatever shape the fragments have. The bits
-// therefore depend neither on the number of registers nor on the number of lanes. To compute the
-// sum or the maximum of a row, vectors have the same length on every CPU. The upper half of the
-// lanes is combined with the lower half, until one lane is left.
+// therefore depend neither on the number of registers nor on the number of lanes. The sum or the
+// maximum of a row is computed in vectors whose length is the same on every CPU. At the end, the
+// upper half of the lanes is combined with the lower half, again and again, until one lane is left.
 //
 //===----------------------------------------------------------------------===//
 

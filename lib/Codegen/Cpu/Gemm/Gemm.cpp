@@ -58,10 +58,11 @@ private:
     Range rows, cols, sumCols;
     Value firstCol;
   };
-  /// Values of k of a micro-kernel: `count` values, the first at `from` in the block of k.
+  /// The values of k that a micro-kernel processes: `count` values, beginning with value `from` of
+  /// the block of k.
   struct Slab {
     Value from, count;
-    Value isFirst; ///< true if the sums of these values are the first of a tile
+    Value isFirst; ///< true if these values are the first values of k that are added to a tile
   };
   void emitStrip(const Position &position, Value row, Value col, const Ranges &ranges, Value kCount,
                  Value kBlock);
@@ -123,7 +124,8 @@ Value PhaseEmitter::kSteps(Value count) {
   return pairs;
 }
 
-/// Returns the constant at which the sums of `problem` start, 0 if they start at a tensor.
+/// Returns the initial value of the sums of `problem` if this value is a constant. Returns 0 if the
+/// initial values are the elements of a tensor.
 static FloatAttr startOf(CodeBuilder &b, const Problem &problem, FloatType type) {
   if (!problem.startsAtConstant())
     return b.getFloatAttr(type, 0.0);

@@ -213,7 +213,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
     plan.colGroup = llvm::alignTo(group, plan.strip);
   }
-  // With several slabs, sums are loaded and stored several times, which is faster in scratch.
+  // If a block of k has several slabs, sums are loaded and stored several times. This is faster if
+  // the sums are in scratch instead of the result's buffer.
   plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;

@@ -15,9 +15,9 @@
 //                       {"key": "4f1c…", "phases": .., "shared": .., "worker": ..} │ newline │
 //                       ELF object
 //
-//  1. Read the file. A file counts as missing if its hash is wrong or if it has another key. The
-//     same holds for a symbolic link, and for a file that a user other than this user and root owns
-//     or can write.
+//  1. Read the file. A file counts as missing if its hash is wrong, if it contains another key, or
+//     if it is a symbolic link. It also counts as missing if a user other than root and the current
+//     user owns the file or can write to it.
 //  2. If the file is missing, compile the kernel, write a temporary file and rename it. If two
 //     compilers write the file at the same time, both write the same bytes.
 //  3. At the end, LLVM's pruning deletes files that were not used for a week, then the least
@@ -79,7 +79,7 @@ static StringRef findBuildId(const dl_phdr_info &object) {
 }
 
 /// Appends the identity of a loaded object: its build id, or the size and modification time of its
-/// file. Returns 1 if the file does not exist.
+/// file. Returns 1, which ends the iteration over objects, if the file does not exist.
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);

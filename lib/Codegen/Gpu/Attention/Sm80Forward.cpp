@@ -17,8 +17,8 @@
 //   O / l, lse;
 //
 // After the first barrier of an iteration, K[i] is visible to all warps. Moreover, all warps have
-// read the other buffer, so K[i + 1] may overwrite it. The second barrier has the same effects for
-// V as the first barrier for K. The number of block i is computed from the ranges of
+// read the other buffer, so K[i + 1] may overwrite it. The second barrier of an iteration does for
+// V what the first barrier does for K. The number of block i is computed from the ranges of
 // AttentionTiles, one iteration before the block is processed.
 //
 //===----------------------------------------------------------------------===//
@@ -43,7 +43,8 @@ public:
   void emit();
 
 private:
-  /// The values that the loop over blocks carries: sums of O, then maximum and sum of each row.
+  /// The values that the loop over blocks carries: first the sums of O, then the maximum and the
+  /// sum of each row.
   struct State {
     Fragment o;
     ForwardScores::State rows;
