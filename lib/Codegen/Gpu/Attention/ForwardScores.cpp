@@ -9,7 +9,7 @@
 //   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
 //
 // score_mod may return any number, for example -1e30 for elements to be ignored. With score_mod, c
-// = log2(e) and
+// is log2(e) and
 //
 //   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
 //

@@ -39,7 +39,8 @@ bool gemm::startsFromZero(const Problem &problem) {
 // Strips
 //===----------------------------------------------------------------------===//
 
-/// Returns whether an element is in the result, or null if no tile exceeds the result.
+/// Returns the condition that an element is in the result. Returns null if this is true of all
+/// elements of all tiles.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)
@@ -116,8 +117,9 @@ GpuEpilogue::Row GpuEpilogue::applyMaps(const Operand &operand, Row row) {
   return row;
 }
 
-/// If the strip does not exist, the code uses zeros instead of loading, because another thread may
-/// write at the address of the strip.
+/// Emits the load of a strip's elements of `operand`. If the strip does not exist at run time, the
+/// code uses zeros instead of loading, because another thread may write at the address of the
+/// strip.
 GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip,
                                            const Position &position) {
   if (!strip.exists || operand.access.binding < 0)

@@ -55,8 +55,9 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Returns how many elements of a unit exist: those of the elements from `first` on that are below
-/// `limit`. If `inParts` is false, all elements of the unit exist or none.
+/// Returns how many elements of a unit exist. The elements have the indices `first`, `first` + 1,
+/// and so on. An element exists if its index is below `limit`. If `inParts` is false, either all
+/// elements of the unit exist, or none.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)
@@ -153,7 +154,8 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    // If rows are values of k, either all elements of a row exist, or none.
+    // If each row of the tile belongs to one value of k, either all elements of a unit have an
+    // existing value of k, or none.
     if (!side.alongK)
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;

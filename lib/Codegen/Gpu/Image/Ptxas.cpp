@@ -95,11 +95,12 @@ static void warnOfSerialised(StringRef log, Location loc) {
       emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
 }
 
-/// Number of additional registers per thread for an entry that spilled, and maximum number of
-/// blocks per multiprocessor.
+/// Number of additional registers per thread that an entry gets if it spilled (`roomRegisters`),
+/// and maximum number of blocks per multiprocessor (`mostBlocks`).
 static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
 
-/// For each entry with a bound, the number of blocks that must fit a multiprocessor.
+/// The bounds of those entries that have one: how many blocks of the entry must fit a
+/// multiprocessor.
 using Bounds = llvm::StringMap<int64_t>;
 
 /// Returns the position at which the body of an entry begins in the PTX. Returns npos if the PTX
@@ -168,8 +169,9 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Maximum sizes, in bytes, of a file that ptxas writes, of the text output of ptxas, and of a note
-/// of a diagnostic. Kernels of the largest models have some MiB of machine code and of text.
+/// Maximum sizes in bytes: of a file that ptxas writes, of the text that ptxas prints, and of the
+/// part of this text that a diagnostic contains. For the largest models, the machine code and the
+/// text have some MiB each.
 static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
 

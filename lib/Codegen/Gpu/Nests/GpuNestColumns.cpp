@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits reductions over any dimensions. A thread computes contiguous elements of the result and
-// visits the reduced elements in order. If this needs too few threads, the reduced elements are
+// visits the reduced elements in order. If there would be too few threads, the reduced elements are
 // divided into parts. The results of the parts are stored in scratch, and a second launch adds
 // these results in order:
 //
@@ -37,8 +37,8 @@ static constexpr int64_t blockThreads = 128;
 // Columns
 //===----------------------------------------------------------------------===//
 
-/// Reduces the elements [from, to) of the reduced dimensions, for `width` elements of the result
-/// that begin at `first`.
+/// Computes `width` elements of the result, beginning with element `first`, from a part of the
+/// reduced elements: the elements [from, to).
 GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape,
                                    AffineExpr first, int64_t width, Value from, Value to,
                                    int64_t count) {
@@ -63,12 +63,13 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
 }
 
 /// Combines the results of the parts in order, and then combines the sums with the initial values.
-/// The results are stored as [parts, elements], or for row reductions as [elements, parts].
+/// In scratch, the results of the parts form a tensor [parts, elements], or for row reductions a
+/// tensor [elements, parts].
 void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
                            int64_t parts) {
   RankedTensorType type = segment.front().getType();
   int64_t size = type.getNumElements();
-  // For row reductions, the results of the parts of an element are contiguous.
+  // True if the results of an element's parts are contiguous, as in row reductions.
   bool inner = segment.front().kind == StepKind::RowReduction;
   log.watch(entry.state);
   emitPositions(entry, size, 1, [&](Evaluator &at, AffineExpr position, int64_t) {
@@ -162,8 +163,8 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     return commit(entry, segment);
   if (!commit(entry, {}))
     return false;
-  // For all kinds of steps, the results of the parts are stored as [parts, elements], which is the
-  // order that finishParts() expects for column reductions.
+  // This function stores the results of the parts as [parts, elements] for all kinds of steps.
+  // finishParts() expects this order for column reductions.
   SmallVector<Step> turned(segment);
   for (Step &step : turned)
     step.kind = StepKind::ColumnReduction;

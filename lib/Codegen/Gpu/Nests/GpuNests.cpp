@@ -28,7 +28,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Maximum number of bytes that a thread moves at once, and of elements that a thread computes.
+/// Maximum number of bytes that a thread loads or stores at once, and maximum number of elements
+/// that a thread computes at once.
 static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
@@ -93,7 +94,8 @@ Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type elemen
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
 }
 
-/// Returns the memory for storing a step's value: its destinations, or a view of the scratch.
+/// Returns the memory to which the value of a step is stored: the destinations of the step, or a
+/// view of the scratch if the step has no destinations.
 GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   Values targets;
   for (BlockArgument destination : step.destinations)
@@ -125,8 +127,8 @@ bool GpuNests::readsWhatItWrites() const {
   });
 }
 
-/// Returns the number of elements per thread: 16 bytes of the narrowest tensor, or fewer so that
-/// the number divides `inner` and there are enough threads.
+/// Returns the number of elements per thread: the number of elements in 16 bytes of the narrowest
+/// tensor, or a smaller number so that it divides `inner` and there are enough threads.
 int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const {
   int64_t bits = 64;
   auto include = [&](Type type) {

@@ -26,8 +26,8 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
 // Entries
 //===----------------------------------------------------------------------===//
 
-/// Returns a name for the shared memory that is not the begin of any kernel's name, because the
-/// names of launches begin with the name of a kernel.
+/// Returns a name for the shared memory with which the name of no kernel begins. The name therefore
+/// also differs from the names of all launches, which begin with the name of a kernel.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();

@@ -31,7 +31,7 @@ using namespace mlir::fsdp;
 
 /// Maximum time in nanoseconds for which a wait suspends a thread before the thread checks again.
 static constexpr int64_t waitNanoseconds = 10'000'000;
-/// Number of values of k of one wgmma instruction, and their size in bytes.
+/// Number of values of k that one wgmma instruction multiplies, and size of these values in bytes.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
 
 //===----------------------------------------------------------------------===//
@@ -262,7 +262,7 @@ SharedFactor Sm90Builder::factorAcross(Value place, int64_t rows, int64_t k) {
   return factor;
 }
 
-/// Returns "{$first, $first+1, ..}" with `count` operands.
+/// Returns a list of `count` operands of inline assembly: "{$first, $first+1, ..}".
 static std::string operandsFrom(size_t first, size_t count) {
   std::string text = "{";
   for (size_t i = 0; i < count; ++i)
@@ -270,7 +270,8 @@ static std::string operandsFrom(size_t first, size_t count) {
   return text + "}";
 }
 
-/// Returns "add.s64 name, $operand, bytes / 16;".
+/// Returns the instruction "add.s64 name, $operand, bytes / 16;", which sets the register `name` to
+/// the descriptor in `operand` plus `bytes` bytes.
 static std::string stepTo(StringRef name, size_t operand, int64_t bytes) {
   return ("add.s64 " + name + ", $" + Twine(operand) + ", " + Twine(bytes / 16) + ";\n").str();
 }
