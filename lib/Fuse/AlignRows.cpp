@@ -103,7 +103,8 @@ static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
                                        indices(b, type.getShape()), indices(b, ones));
 }
 
-/// Replaces the operand by the padded value, which the body reads without the padding.
+/// Replaces the operand by the padded value. The body of the dispatch then reads a slice of it,
+/// without the padding.
 static void readPadded(OpOperand &use, Value padded) {
   BlockArgument arg = argumentOf(use);
   auto type = cast<RankedTensorType>(arg.getType());
@@ -127,7 +128,7 @@ static void padResult(OpResult result, RankedTensorType padded) {
     readPadded(*use, result);
 }
 
-/// Returns how often the contraction reads each element of a factor.
+/// Returns the number of times that the contraction reads each element of a factor.
 static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) {
   int64_t turns = 1;
   for (int64_t size : cast<linalg::LinalgOp>(*contract).getStaticLoopRanges())
@@ -135,7 +136,7 @@ static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) 
   return turns / factor.getNumElements();
 }
 
-/// Runs step 3. Returns whether it inserted a copy.
+/// Runs step 3. Returns true if a copy was inserted.
 static bool copyPadded(Value v, RankedTensorType padded) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : v.getUses())

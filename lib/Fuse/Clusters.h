@@ -21,7 +21,8 @@ struct OpCluster {
   SmallVector<Operation *> members; ///< in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
-  bool small = false; ///< whether all values have few elements; the ops then need no common loops
+  /// True if all values of the cluster have few elements. The ops then need no common loops.
+  bool small = false;
   int64_t size = 0;   ///< sum of countOps() over the members
 };
 

@@ -57,7 +57,7 @@ private:
   const OpCluster &cluster;
   int64_t maxOps;
   llvm::SmallPtrSet<Operation *, 8> members;
-  llvm::SetVector<Operation *> body; // members and auxiliary ops; definitions precede uses
+  llvm::SetVector<Operation *> body; // members and auxiliary ops, each after the ops that it reads
   llvm::SetVector<Value> operands;
 };
 } // namespace

@@ -93,7 +93,7 @@ bool RecomputeGraph::isGradient(Value base) {
 
 void RecomputeGraph::findMoment() {
   SmallVector<int64_t> changes(ops.size() + 1, 0);
-  unsigned end = ops.size(); // position of the first gradient
+  unsigned end = ops.size(); // position of the first op that computes a gradient
   for (Operation *op : ops) {
     auto call = dyn_cast<KernelCallOp>(op);
     for (Value result : call ? ValueRange(call.getResults()) : ValueRange()) {

@@ -74,7 +74,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
   }
 
   /// Returns the calls that may be computed again and whose results the policy does not keep.
-  /// Boundary calls may not be computed again, but the N calls of KIND/N include them.
+  /// Boundary calls may not be computed again, but they are counted when one of every N calls is
+  /// selected (KIND/N).
   static llvm::BitVector findRecomputed(const RecomputeGraph &graph,
                                         const CheckpointingPolicy &parsed) {
     SymbolTableCollection tables;

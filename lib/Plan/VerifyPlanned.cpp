@@ -47,7 +47,7 @@ using namespace mlir::fsdp;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A set of bytes that were written, as disjoint ranges.
+/// The set of the bytes that were written, stored as disjoint ranges.
 class Ranges {
 public:
   void add(int64_t begin, int64_t end) {

@@ -52,8 +52,8 @@ public:
   }
   /// Returns the number of rows in which one lane holds elements.
   int64_t rowsOfLane() const { return isMma ? rows / 8 : rows; }
-  /// Returns the position of the row of register `reg` in the list of rows in which one lane holds
-  /// elements.
+  /// A lane holds elements in rowsOfLane() rows. Returns the index, among these rows, of the row
+  /// that contains the element in register `reg`.
   int64_t rowOf(int64_t reg) const {
     return isMma ? reg / 4 / (cols / 8) * 2 + reg % 4 / 2 : place(reg).first;
   }
