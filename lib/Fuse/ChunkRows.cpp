@@ -171,10 +171,6 @@ void RowGroup::write(int64_t chunkRows) {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// The pass
-//===----------------------------------------------------------------------===//
-
 namespace {
 struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   using ChunkRowsPassBase::ChunkRowsPassBase;

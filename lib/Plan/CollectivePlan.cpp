@@ -49,10 +49,6 @@ static int64_t getWidth(Type element) {
   return getStorageBytes(RankedTensorType::get({1}, element));
 }
 
-//===----------------------------------------------------------------------===//
-// Flat gradient buffers
-//===----------------------------------------------------------------------===//
-
 /// Returns true if the loop may accumulate a sum in the place of the sum's initial value, `init`.
 static bool mayCarry(scf::ForOp loop, unsigned index, Aliasing &aliasing) {
   Value init = loop.getInitArgs()[index];
@@ -153,10 +149,6 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
                  builder.getStrArrayAttr({*axis}), op.getReduction(), op.getUnitAttr(), 0);
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Gathers and other collectives
-//===----------------------------------------------------------------------===//
 
 FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) {
   auto name = function->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);

@@ -247,10 +247,6 @@ FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   return choice;
 }
 
-//===----------------------------------------------------------------------===//
-// Items
-//===----------------------------------------------------------------------===//
-
 double Search::getSeconds(const llvm::BitVector &calls) const {
   double sum = 0;
   for (unsigned call : calls.set_bits())
@@ -350,10 +346,6 @@ LogicalResult Search::rate(Item::Kind kind, const FoundChoice &none) {
     items[number].bytesPerSecond = 1 / perByte;
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Plans
-//===----------------------------------------------------------------------===//
 
 FailureOr<FoundChoice> Search::planFirst(unsigned count) {
   llvm::BitVector taken(items.size());

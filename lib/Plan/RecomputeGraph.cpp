@@ -203,10 +203,6 @@ void RecomputeGraph::findUses() {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Choices
-//===----------------------------------------------------------------------===//
-
 llvm::BitVector RecomputeGraph::getNeeded(const llvm::BitVector &recomputed) const {
   llvm::BitVector needed(calls.size());
   for (unsigned number = calls.size(); number-- > 0;) {

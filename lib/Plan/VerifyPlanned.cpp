@@ -42,10 +42,6 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// The set of the bytes that were written, stored as disjoint ranges.
 class Ranges {
@@ -123,10 +119,6 @@ static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
   }
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Commands
-//===----------------------------------------------------------------------===//
 
 namespace {
 

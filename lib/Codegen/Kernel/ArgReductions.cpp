@@ -209,10 +209,6 @@ static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   return pair;
 }
 
-//===----------------------------------------------------------------------===//
-// Emission
-//===----------------------------------------------------------------------===//
-
 namespace {
 class ArgReductionWriter {
 public:

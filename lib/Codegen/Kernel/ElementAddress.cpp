@@ -25,10 +25,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Index arithmetic
-//===----------------------------------------------------------------------===//
-
 Value Evaluator::materialise(AffineExpr expr) {
   expr = simplify(expr);
   Key key{nullptr, {expr.getAsOpaquePointer()}};
@@ -167,10 +163,6 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
                                              : Subscript{addDim(clamped, lo, hi - 1), {}};
   return arith::AndIOp::create(builder, loc, above, below);
 }
-
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
 
 /// Converts a value that was loaded from a flat memref to the element type of the tensor, which
 /// differs from the type in memory if it is i1 or index.

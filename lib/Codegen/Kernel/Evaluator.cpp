@@ -67,10 +67,6 @@ Value Evaluator::broadcast(Value value) {
                                      value);
 }
 
-//===----------------------------------------------------------------------===//
-// Operations
-//===----------------------------------------------------------------------===//
-
 /// Clones an op on scalars or vectors. The result is a vector if any operand is a vector.
 Value Evaluator::clone(Operation *op, ValueRange operands) {
   SmallVector<Value> values(operands);

@@ -188,10 +188,6 @@ void fsdp::populateLegaliseFloatsPatterns(RewritePatternSet &patterns) {
                ExpandExtremum<arith::MinimumFOp, arith::CmpFPredicate::OLT>>(patterns.getContext());
 }
 
-//===----------------------------------------------------------------------===//
-// bf16 as bits
-//===----------------------------------------------------------------------===//
-
 static Type asBits(Type type) {
   auto i16 = IntegerType::get(type.getContext(), 16);
   if (type.isBF16())

@@ -96,10 +96,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Instructions
-//===----------------------------------------------------------------------===//
-
 void TileRegisters::call(StringRef name, ValueRange operands) {
   LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr(name), operands);
 }
@@ -194,10 +190,6 @@ void amx::emitRelease(CodeBuilder &b) {
   LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr("llvm.x86.tilerelease"), ValueRange{});
 }
 
-//===----------------------------------------------------------------------===//
-// Loops
-//===----------------------------------------------------------------------===//
-
 /// Replaces denormals by zeros of the same sign.
 Value EmulatedTiles::flush(Value vector) {
   auto constant = [&](int64_t value) -> Value {
@@ -258,10 +250,6 @@ void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
       }
     });
 }
-
-//===----------------------------------------------------------------------===//
-// Both implementations
-//===----------------------------------------------------------------------===//
 
 void amx::emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
                       TypedAttr constant) {

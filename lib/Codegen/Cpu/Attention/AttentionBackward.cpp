@@ -42,10 +42,6 @@ static constexpr int64_t mostRows = 96, mostCols = 128;
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
-
 BackwardPlan::BackwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
   blockCols = std::min<int64_t>(mostCols, paddedAlong(shape.cols));
   blockRows = std::min<int64_t>(mostRows, numbers.wholeSteps(llvm::alignTo(shape.rows, 2)));
@@ -83,10 +79,6 @@ void BackwardPlan::takeParts(const Units &units) {
     transposed = take(blockCols, numbers.steps(blockRows), step);
   (void)take(1, slack, wide);
 }
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
 
 /// Emits f · P and dS for one vector of scores, where f is the result of weight_mod.
 std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context,
@@ -283,10 +275,6 @@ void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
                 b.constant(shape.rows), shape.dim);
   });
 }
-
-//===----------------------------------------------------------------------===//
-// Phases
-//===----------------------------------------------------------------------===//
 
 void BackwardEmitter::keepFunctions() {
   score.emplace(keep(op.getScoreMod(), 1, op.getCaptures()));

@@ -54,10 +54,6 @@ Captures::Captures(AttentionGradOp op, func::FuncOp kernel, const Shape &shape)
     contributions.push_back({c.op, c.gradient, c.where, gradients[c.gradient].work, {}, {}, {}, 0});
 }
 
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
-
 Units Captures::chooseUnits(int64_t most) {
   Units units;
   auto cut = [&](int64_t limit) {
@@ -135,10 +131,6 @@ void Captures::takeParts(Plan &plan, const Units &units, int64_t rows) {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Locations of sums
-//===----------------------------------------------------------------------===//
-
 Pointer Captures::sharedAt(Emitter &e, int64_t offset, Type type) {
   return {e.b.address(e.b.shift(e.shared, e.b.constant(offset))), type, e.b.constant(0)};
 }
@@ -174,10 +166,6 @@ void Captures::clear(Emitter &e, const Pointer &place, int64_t count, Type type)
   b.loop(b.constant(0), b.constant(count), 1,
          [&](Value i) { b.store(b.zero(type), b.shift(place, i)); });
 }
-
-//===----------------------------------------------------------------------===//
-// Inside a unit
-//===----------------------------------------------------------------------===//
 
 void Captures::beginUnit(Emitter &e, Value unit) {
   for (const Gradient &gradient : gradients)
@@ -322,10 +310,6 @@ void Captures::endHead(Emitter &e, const Head &head, Value group, Value chunk) {
     });
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Phases before and after the units of work
-//===----------------------------------------------------------------------===//
 
 bool Captures::hasShared() const {
   return llvm::any_of(contributions, [&](const Contribution &c) {

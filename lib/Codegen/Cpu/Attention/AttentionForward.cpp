@@ -83,10 +83,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
-
 ForwardPlan::ForwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
   blockCols = std::min<int64_t>(mostCols, paddedAlong(shape.cols));
   blockRows = std::min(mostRows, shape.rows);
@@ -104,10 +100,6 @@ ForwardPlan::ForwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shap
   sum = take(tileRows, numbers.rowLanes, wide);
   correction = take(tileRows, 1, wide);
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks
-//===----------------------------------------------------------------------===//
 
 /// Returns Kᵀ of a block: a matrix of steps × columns.
 Matrix ForwardEmitter::keys(Value block) {

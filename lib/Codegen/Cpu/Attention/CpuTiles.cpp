@@ -27,10 +27,6 @@ using namespace mlir::fsdp::tile;
 
 static constexpr int64_t lineBytes = 64;
 
-//===----------------------------------------------------------------------===//
-// Numbers
-//===----------------------------------------------------------------------===//
-
 Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
   MLIRContext *context = element.getContext();
   wide = element.isF64() ? element : Type(Float32Type::get(context));
@@ -64,10 +60,6 @@ int64_t Numbers::steps(int64_t k) const {
   llvm_unreachable("unknown arithmetic");
 }
 
-//===----------------------------------------------------------------------===//
-// Scalars and vectors
-//===----------------------------------------------------------------------===//
-
 Value CpuTiles::number(double value, int64_t lanes) {
   TypedAttr attr = getFloatAttr(numbers.wide, value);
   if (lanes)
@@ -99,10 +91,6 @@ Value CpuTiles::foldLanes(Value vector, function_ref<Value(Value, Value)> combin
 Value CpuTiles::sumOfLanes(Value vector) {
   return foldLanes(vector, [&](Value a, Value b) { return addf(a, b); });
 }
-
-//===----------------------------------------------------------------------===//
-// Fragments
-//===----------------------------------------------------------------------===//
 
 Pointer CpuTiles::at(const Matrix &matrix, Value row, Value col) {
   return shift(matrix.place, add(mul(row, matrix.rowStride), mul(col, matrix.colStride)));
@@ -158,10 +146,6 @@ SmallVector<Value> CpuTiles::rowSum(const Fragment &x) {
   }
   return rows;
 }
-
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
 
 Value CpuTiles::multiplyAdd(Value a, Value b, Value sum) {
   if (numbers.arithmetic != Arithmetic::Bf16Dot)

@@ -52,10 +52,6 @@ static constexpr StringLiteral prefix = "llvmcache-"; // the prefix that LLVM's 
 static constexpr uint64_t mostBytes = UINT64_C(4) << 30;
 static constexpr size_t hashDigits = 16;
 
-//===----------------------------------------------------------------------===//
-// Identity of the compiler
-//===----------------------------------------------------------------------===//
-
 /// Returns the build id from the notes of a loaded object, or an empty string if there is none.
 static StringRef findBuildId(const dl_phdr_info &object) {
   for (const ElfW(Phdr) &segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
@@ -98,10 +94,6 @@ static int addObject(dl_phdr_info *object, size_t, void *to) {
           std::to_string(status.getLastModificationTime().time_since_epoch().count());
   return 0;
 }
-
-//===----------------------------------------------------------------------===//
-// Files
-//===----------------------------------------------------------------------===//
 
 FailureOr<std::unique_ptr<KernelCache>> KernelCache::open(StringRef folder, Location loc) {
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
@@ -263,10 +255,6 @@ void KernelCache::write(StringRef key, const KernelInfo &info, const Object &obj
       failure = why;
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Kernels
-//===----------------------------------------------------------------------===//
 
 FailureOr<KernelCache::Object>
 KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,

@@ -29,10 +29,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Code for one vector of columns
-//===----------------------------------------------------------------------===//
-
 /// Stores the element at `indices` of a step's value. The element is stored to the row buffer of
 /// the step if there is one, otherwise to the memory that getTargets() returns.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
@@ -92,10 +88,6 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
   for (auto [step, value] : stores)
     emitStore(phase, *step, at, valueIndices(*step, rowIndices, columnIndices, zero), value);
 }
-
-//===----------------------------------------------------------------------===//
-// Loops over columns
-//===----------------------------------------------------------------------===//
 
 /// Emits code on trial and erases the code again. Returns how many gathers the code contains, and
 /// at which positions loops should be split for this code.
@@ -258,10 +250,6 @@ Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
   }
   return vector::ExtractOp::create(builder, loc, value, int64_t(0));
 }
-
-//===----------------------------------------------------------------------===//
-// Groups and rows
-//===----------------------------------------------------------------------===//
 
 void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows,
                             Evaluator &at, ArrayRef<AffineExpr> rowIndices) {

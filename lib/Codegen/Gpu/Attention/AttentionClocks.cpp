@@ -53,10 +53,6 @@ static void moveShared(GpuClocks &clocks, double bytes) {
   clocks.shared += bytes / GpuRates::get("sm_90a").shared;
 }
 
-//===----------------------------------------------------------------------===//
-// Forward
-//===----------------------------------------------------------------------===//
-
 Sm90ForwardClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
                                       const FunctionWork &work) {
   constexpr double perElement = 4.5, perStep = 95;
@@ -89,10 +85,6 @@ Sm90ForwardClocks attention::clocksOf(const Sm90Config &config, const Shape &sha
   clocks.tileClocks = clocks.freeStep.clocks + groupRows * valueDim / groupThreads * 2;
   return clocks;
 }
-
-//===----------------------------------------------------------------------===//
-// Backward
-//===----------------------------------------------------------------------===//
 
 Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
                                   const FunctionWork &work) {

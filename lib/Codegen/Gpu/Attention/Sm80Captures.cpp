@@ -80,10 +80,6 @@ SmallVector<const Sm80Contribution *> Sm80Captures::of(Dependence where) const {
   return found;
 }
 
-//===----------------------------------------------------------------------===//
-// Code inside the backward kernels
-//===----------------------------------------------------------------------===//
-
 static Pointer at(GpuBuilder &b, int64_t bytes, Type type) {
   Pointer scratch = b.scratch(b.getI8Type());
   return {b.address(b.shift(scratch, b.constant(bytes))), type, b.constant(0)};
@@ -137,10 +133,6 @@ void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value po
   Value place = position.getType().isInteger(64) ? position : b.to64(position);
   update(b, LLVM::AtomicBinOp::add, b.shift(at(b, gradient.table, b.getI64Type()), place), number);
 }
-
-//===----------------------------------------------------------------------===//
-// Launches before and after the backward kernels
-//===----------------------------------------------------------------------===//
 
 static Value indexOfThread(GpuBuilder &b, int64_t firstBlock) {
   return b.add(b.mul(b.sub(b.to64(b.block()), b.constant(firstBlock)), Sm80Captures::threads),

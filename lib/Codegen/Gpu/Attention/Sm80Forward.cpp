@@ -76,10 +76,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
-
 /// Computes which rows of which head this block of threads processes. The first blocks of threads
 /// get the last rows of a head, because with a causal mask these rows have the most keys.
 void Sm80Forward::placeUnit() {
@@ -112,10 +108,6 @@ void Sm80Forward::fetch(const SharedTile &tile, const GlobalRows &rows, Value tu
   b.copyAsync(stageOf(b, tile, config.blockCols, turn), rows, first, config.blockCols, wholeCols());
 }
 
-//===----------------------------------------------------------------------===//
-// Scores
-//===----------------------------------------------------------------------===//
-
 Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
   Fragment s =
       b.multiplyRows(b.fill(scoreLayout, b.number(0)), rowsOfWarp(b, qTile, config.warpRows()),
@@ -131,10 +123,6 @@ Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
       [&] { return scores->modify(s, firstCol, true).registers; });
   return s;
 }
-
-//===----------------------------------------------------------------------===//
-// The loop
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> Sm80Forward::State::flat() const {
   SmallVector<Value> all(o.registers);
@@ -170,10 +158,6 @@ Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
   state.o = b.multiplyAcross(state.o, p, stageOf(b, vTile, config.blockCols, number));
   return state;
 }
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
 
 /// Stores O and the log-sum-exps of those rows that exist in the tensors. For rows without keys, O
 /// is 0 and the log-sum-exp is -inf.

@@ -77,10 +77,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
-
 void KeyGradients::placeUnit() {
   scores.placeBlock(b.div(b.block(), scores.keyBlocks()), b.rem(b.block(), scores.keyBlocks()));
   scores.placeLane(b.warp());
@@ -131,10 +127,6 @@ void KeyGradients::fetch(Value turn) {
   b.copyWordsAsync(numbersAt(lseTile, turn), lse, first, rows, shape.rows);
   b.copyWordsAsync(numbersAt(deltaTile, turn), delta, first, rows, shape.rows);
 }
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
 
 Value KeyGradients::normAt(Value base, Value turn, int64_t at) {
   Value own = b.shiftBytes(numbersAt(base, turn), b.mul(b.colOfLane(), 4));
@@ -187,10 +179,6 @@ KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {
         sums.dk, {scores.layout, llvm::to_vector(all.take_back(s.registers.size()))}, q);
   return sums;
 }
-
-//===----------------------------------------------------------------------===//
-// Heads
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> KeyGradients::flat(const Sums &sums) {
   SmallVector<Value> all;

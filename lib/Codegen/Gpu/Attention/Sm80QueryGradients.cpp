@@ -176,10 +176,6 @@ void QueryGradients::fetch(Value turn) {
               wholeCols());
 }
 
-//===----------------------------------------------------------------------===//
-// Contributions
-//===----------------------------------------------------------------------===//
-
 QueryGradients::Sums QueryGradients::sumsOf(ValueRange values) const {
   int64_t rows = scoreLayout.rowsOfLane();
   Sums sums;
@@ -255,10 +251,6 @@ void QueryGradients::storeSums(const Sums &sums) {
     b.when(b.isEqual(b.lane(), 0), [&, c = c] { captures.noteLargest(b, *c, most); });
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
 
 /// Returns dS for a tile of scores. The values of a column are computed once and used for all rows.
 SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol,

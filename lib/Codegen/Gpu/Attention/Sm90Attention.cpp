@@ -30,10 +30,6 @@ using namespace mlir::fsdp::tile;
 
 static constexpr int64_t elementBytes = 2, chunkBytes = 16;
 
-//===----------------------------------------------------------------------===//
-// Tensor maps
-//===----------------------------------------------------------------------===//
-
 bool attention::hasTensorMap(RankedTensorType type) {
   constexpr int64_t largestSize = INT64_C(1) << 32, largestStride = INT64_C(1) << 40;
   Type element = type.getElementType();
@@ -67,10 +63,6 @@ std::optional<GpuTensorMap> attention::mapOfResult(func::FuncOp kernel, Value re
       return mapOfHeads(kernel, getDestination(kernel, operand.getOperandNumber()), boxRows);
   return std::nullopt;
 }
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
 
 static Value panelAt(Sm90Builder &b, const PanelTile &tile, int64_t panel) {
   return b.shiftBytes(tile.base, panel * tile.rows * Sm90Builder::panelBytes);
@@ -122,10 +114,6 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
     words.push_back(b.pack(fragment.registers[i], fragment.registers[i + 1], element));
   return words;
 }
-
-//===----------------------------------------------------------------------===//
-// Registers of roles
-//===----------------------------------------------------------------------===//
 
 /// Returns the number of registers per thread of the producer and of each consumer. When a block of
 /// threads starts, its warpgroups share the 65536 registers equally: each thread has the same

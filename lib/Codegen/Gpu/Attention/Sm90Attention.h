@@ -17,10 +17,6 @@
 
 namespace mlir::fsdp::attention {
 
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
 /// A tile in shared memory: panels of 64 columns, each with `rows` rows.
 struct PanelTile {
   Value base;
@@ -63,10 +59,6 @@ void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> word
 /// after step of k.
 SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type element);
 
-//===----------------------------------------------------------------------===//
-// Registers of roles
-//===----------------------------------------------------------------------===//
-
 /// Number of registers per thread of the producer warpgroup, and of each consumer warpgroup.
 struct RoleRegisters {
   int64_t producer, consumer;
@@ -77,10 +69,6 @@ RoleRegisters registersOfRoles(int64_t groups);
 /// (takeRegisters()).
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
-
-//===----------------------------------------------------------------------===//
-// Forward
-//===----------------------------------------------------------------------===//
 
 /// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
 /// copies tiles. All warpgroups visit blocks of `blockCols` keys.

@@ -35,10 +35,6 @@ using namespace mlir::fsdp::tile;
 
 using Places = Sm90KeyPlaces;
 
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
-
 Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
     : queryBytes(tileBytes(config.blockQueries, shape.dim)),
       doutBytes(tileBytes(config.blockQueries, shape.valueDim)),
@@ -118,10 +114,6 @@ void attention::placeSm90Scratch(Sm80Backward &plan, const Shape &shape) {
   }
   plan.scratchBytes = end * 4;
 }
-
-//===----------------------------------------------------------------------===//
-// The kernel of dK and dV
-//===----------------------------------------------------------------------===//
 
 static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &places) {
   b.when(b.isEqual(b.thread(), 0), [&] {

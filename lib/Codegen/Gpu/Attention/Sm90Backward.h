@@ -17,10 +17,6 @@
 
 namespace mlir::fsdp::attention {
 
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
-
 /// Returns the tiling of the kernel with wgmma that computes dK and dV of `op`, or nothing if wgmma
 /// cannot be used.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
@@ -43,10 +39,6 @@ int64_t normBlocks(const Sm80Problem &problem);
 /// Emits the code that computes dQ from its sums, with 2 · blockQueries threads per block.
 void emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem);
 int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
-
-//===----------------------------------------------------------------------===//
-// Layout of memory
-//===----------------------------------------------------------------------===//
 
 /// Returns `dim`, a head dimension, rounded up to a multiple of 16.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
@@ -90,10 +82,6 @@ struct Sm90KeyPlaces {
   int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
-
-//===----------------------------------------------------------------------===//
-// Roles
-//===----------------------------------------------------------------------===//
 
 class Sm90KeyRole {
 public:

@@ -105,10 +105,6 @@ Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }
 
-//===----------------------------------------------------------------------===//
-// State
-//===----------------------------------------------------------------------===//
-
 SmallVector<Value> Consumer::State::flat() const {
   SmallVector<Value> all(o.registers);
   llvm::append_range(all, rows.max);
@@ -129,10 +125,6 @@ Consumer::State Consumer::unflatten(ValueRange values) const {
   state.weights = take(values.size());
   return state;
 }
-
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> Consumer::multiplyKeys(const Stage &stage) {
   PanelTile all = queries(), keyTile = keys(stage);
@@ -161,10 +153,6 @@ void Consumer::endTurn() {
   if (config.inTurns)
     b.arriveNamed(b.add(b.rem(b.add(group, 1), config.groups), 1), 2 * Sm90Builder::groupThreads);
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks of keys
-//===----------------------------------------------------------------------===//
 
 /// Computes the weights of the block at position `turn`. `sums` is the product Q · Kᵀ of this
 /// block.
@@ -257,10 +245,6 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
   release(barrier(Sm90Places::ValuesEmpty, stage));
   return state;
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks of queries
-//===----------------------------------------------------------------------===//
 
 /// Copies O / l of the rows of a warp to shared memory, and from there to the result. If O uses the
 /// memory of Q, signals that the tile of Q is empty as soon as O has been read from shared memory.

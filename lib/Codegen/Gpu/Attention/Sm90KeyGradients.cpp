@@ -100,10 +100,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Scores
-//===----------------------------------------------------------------------===//
-
 /// Signals that this warp no longer needs the contents of a buffer.
 void KeyConsumer::release(Value barrier) {
   b.syncWarp();
@@ -194,10 +190,6 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
   return all;
 }
 
-//===----------------------------------------------------------------------===//
-// dQ
-//===----------------------------------------------------------------------===//
-
 /// Stores dSᵀ to shared memory, after all products that read the previous dSᵀ are done. The new dSᵀ
 /// is visible to the other warpgroups after the next barrier.
 void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
@@ -235,10 +227,6 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.fenceAsync();
   b.arriveNamed(b.i32(Places::SumsFull), withAdder());
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks of queries
-//===----------------------------------------------------------------------===//
 
 KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stage &stage, Sums sums) {
   int64_t rows = config.blockQueries;
@@ -290,10 +278,6 @@ KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums)
   sums.columns.clear();
   return sums;
 }
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
 
 void KeyConsumer::storeResults(const Sums &sums) {
   ArrayRef<Value> numbers = scores.numbers;
@@ -367,10 +351,6 @@ void KeyConsumer::store(const Sums &sums) {
   b.when(
       b.isEqual(part, plan.order.parts - 1), [&] { storeResults(all); }, [&] { storePart(all); });
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks of keys
-//===----------------------------------------------------------------------===//
 
 void KeyConsumer::emit() {
   Value warp = b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32));

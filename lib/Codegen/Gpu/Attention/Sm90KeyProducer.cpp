@@ -38,10 +38,6 @@ using namespace mlir::fsdp::tile;
 
 using Places = Sm90KeyPlaces;
 
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
-
 namespace {
 class KeyProducer : public Sm90KeyRole {
 public:
@@ -115,10 +111,6 @@ void attention::emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, cons
                                 KeyScores &scores) {
   KeyProducer(b, problem, config, scores).emit();
 }
-
-//===----------------------------------------------------------------------===//
-// Sums of dQ
-//===----------------------------------------------------------------------===//
 
 namespace {
 class QueryAdder : public Sm90KeyRole {

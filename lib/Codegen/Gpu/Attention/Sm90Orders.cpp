@@ -56,10 +56,6 @@ static InFlightDiagnostic emitBadOrder(Operation *op) {
                                  << op->getParentOp()->getAttr(attentionOrderAttr) << ", expected ";
 }
 
-//===----------------------------------------------------------------------===//
-// Forward
-//===----------------------------------------------------------------------===//
-
 SmallVector<double> attention::clocksOfTiles(AttentionOp op, const Sm90Config &config,
                                              const Shape &shape) {
   Sm90ForwardClocks clocks = clocksOf(config, shape, workOfFunctions(op));
@@ -90,10 +86,6 @@ FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Confi
                             << ", or \"pairs\" if that is even";
   return order;
 }
-
-//===----------------------------------------------------------------------===//
-// Backward
-//===----------------------------------------------------------------------===//
 
 KeyWork attention::workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape) {
   Sm90KeyClocks clocks = clocksOf(config, shape, workOfFunctions(op));

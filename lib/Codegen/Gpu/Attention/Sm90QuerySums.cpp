@@ -25,10 +25,6 @@ using namespace mlir::fsdp::tile;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr int64_t lanesOfQuery = 8, numbersOfLane = 8;
 
-//===----------------------------------------------------------------------===//
-// Norms
-//===----------------------------------------------------------------------===//
-
 int64_t attention::normBlocks(const Sm80Problem &problem) {
   return problem.shape.batch * problem.shape.heads * problem.plan.rowStride /
          (normThreads / lanesOfQuery);
@@ -94,10 +90,6 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
     });
   });
 }
-
-//===----------------------------------------------------------------------===//
-// dQ from its sums
-//===----------------------------------------------------------------------===//
 
 int64_t attention::queriesOfSumsBlocks(const Sm80Problem &problem) {
   const Shape &shape = problem.shape;

@@ -35,10 +35,6 @@ bool gemm::startsFromZero(const Problem &problem) {
   return init.binding < 0 && init.maps.empty() && cast<FloatAttr>(init.splat).getValue().isZero();
 }
 
-//===----------------------------------------------------------------------===//
-// Strips
-//===----------------------------------------------------------------------===//
-
 /// Returns the condition that an element is in the result. Returns null if this is true of all
 /// elements of all tiles.
 Value GpuEpilogue::existsAt(Value row, Value col) {
@@ -73,10 +69,6 @@ void GpuEpilogue::forEachStrip(const StagedSums &staged, Value thread, int64_t t
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
-
 Position GpuEpilogue::positionOf(const Strip &strip) {
   Position position(problem.digits.size());
   setDigits(b, problem, position, strip.outer, plan.outer);
@@ -89,10 +81,6 @@ Pointer GpuEpilogue::placeOf(const Operand &operand, const Position &position) {
   Value offset = b.add(emitOffset(b, operand.strides, position), operand.access.offset);
   return b.shift(bindings[operand.access.binding], offset);
 }
-
-//===----------------------------------------------------------------------===//
-// Loads and stores
-//===----------------------------------------------------------------------===//
 
 GpuEpilogue::Row GpuEpilogue::load(const Operand &operand, const Position &position) {
   const Access &access = operand.access;
@@ -140,10 +128,6 @@ void GpuEpilogue::store(const StoreStep &step, const Position &position, const R
     b.store(value, b.shift(place, b.constant(static_cast<int64_t>(i) * stride)));
 }
 
-//===----------------------------------------------------------------------===//
-// Parts of k
-//===----------------------------------------------------------------------===//
-
 Pointer GpuEpilogue::partOf(const Strip &strip, Value split) {
   Value outer = b.add(b.mul(b.to64(split), plan.outerCount), b.to64(strip.outer));
   Value row = b.add(b.mul(outer, plan.lhs.size), b.to64(strip.row));
@@ -171,10 +155,6 @@ SmallVector<Value> GpuEpilogue::collect(const Strip &strip) {
   SmallVector<Type> types(plan.storeCols, b.getF32Type());
   return b.choose(strip.exists, types, run, [&] { return Row(plan.storeCols, b.number(0)); });
 }
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
 
 Value GpuEpilogue::indexOf(ArrayRef<int64_t> strides, const Position &position, int64_t lane) {
   Value index = b.add(emitOffset(b, strides, position), lane * colStride(strides));
@@ -235,10 +215,6 @@ void GpuEpilogue::finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums)
   for (auto [i, strip] : llvm::enumerate(strips))
     keep(strip, split, sums(i));
 }
-
-//===----------------------------------------------------------------------===//
-// The launch that adds the parts of k
-//===----------------------------------------------------------------------===//
 
 /// Adds the parts of k and computes the results, one strip per thread.
 static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &plan,

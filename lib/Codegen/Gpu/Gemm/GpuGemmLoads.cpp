@@ -23,10 +23,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-//===----------------------------------------------------------------------===//
-// Banks
-//===----------------------------------------------------------------------===//
-
 static constexpr int64_t chunkBytes = 16, bankBytes = 128;
 
 bool gemm::isReadSingly(const GpuPlan &plan, const GpuSide &side) {
@@ -50,10 +46,6 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
     swizzled = arith::XOrIOp::create(b, b.loc, swizzled, b.i32(bytes & mask));
   return b.shiftBytes(b.shiftBytes(pointer, swizzled), rows * rowBytes + (bytes & ~mask));
 }
-
-//===----------------------------------------------------------------------===//
-// Units
-//===----------------------------------------------------------------------===//
 
 /// Returns how many elements of a unit exist. The elements have the indices `first`, `first` + 1,
 /// and so on. An element exists if its index is below `limit`. If `inParts` is false, either all
@@ -109,10 +101,6 @@ void TileLoader::place(const Position &outerDigits, Value firstOfTile) {
   for (int64_t i = 0; i < unitsOfThread(); ++i)
     units.push_back(makeUnit(i));
 }
-
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
 
 void TileLoader::copyAsync(Value target, Value source, Value count) {
   int64_t size = side.unit * bytes();

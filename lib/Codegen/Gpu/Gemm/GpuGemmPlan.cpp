@@ -69,10 +69,6 @@ int64_t GpuPlan::sharedBytes() const {
   return std::max(config.stages * stageBytes(), config.blockRows * sumsPitch());
 }
 
-//===----------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------===//
-
 /// Chooses the type of the factors in shared memory.
 static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason) {
   Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
@@ -88,10 +84,6 @@ static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason
     return lhs;
   return Type(Float32Type::get(result.getContext()));
 }
-
-//===----------------------------------------------------------------------===//
-// Sides
-//===----------------------------------------------------------------------===//
 
 /// Divides the elements along digit `inner` into groups of n elements. Returns the largest power of
 /// two n, at most `limit`, for which each group is contiguous in memory and aligned to the size of
@@ -155,10 +147,6 @@ static void setConfig(const Problem &problem, GpuPlan &plan, const GpuConfig &co
   plan.rhs.offset = plan.lhs.bytes;
   plan.kBlocks = product(problem, plan.kOuter) * llvm::divideCeil(plan.k, config.blockK);
 }
-
-//===----------------------------------------------------------------------===//
-// The choice
-//===----------------------------------------------------------------------===//
 
 int64_t gemm::estimateRegisters(const GpuPlan &plan) {
   const GpuConfig &c = plan.config;

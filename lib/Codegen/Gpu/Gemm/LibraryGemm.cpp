@@ -38,10 +38,6 @@ using namespace mlir::fsdp::gemm;
 /// of the activation.
 static constexpr int64_t auxLeadingUnit = 8;
 
-//===----------------------------------------------------------------------===//
-// Evaluation of the epilogue
-//===----------------------------------------------------------------------===//
-
 using Numbers = DenseMap<Value, double>;
 
 /// Returns the result of a scalar op for the arguments `x`, or nothing if the op is unsupported.
@@ -151,10 +147,6 @@ static double geluGradient(double x) {
   double scale = std::sqrt(2 / M_PI), t = std::tanh(scale * (x + 0.044715 * x * x * x));
   return (1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
 }
-
-//===----------------------------------------------------------------------===//
-// The library call
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// A tensor that the kernel reads in addition to the factors.

@@ -69,10 +69,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
-
 void Sm80Gemm::placeBlock() {
   int64_t tiles = plan.rowTiles() * plan.colTiles();
   Value rest = b.div(b.block(), tiles);
@@ -103,10 +99,6 @@ TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value f
   made.place(position, first);
   return made;
 }
-
-//===----------------------------------------------------------------------===//
-// Factors
-//===----------------------------------------------------------------------===//
 
 /// Returns the offset of the row whose address a lane provides to ldmatrix. ldmatrix loads a square
 /// of 2 x 2 matrices. If `down` is true, matrix 1 is below matrix 0 in the tile. Otherwise, matrix
@@ -206,10 +198,6 @@ Fragment Sm80Gemm::multiply(Fragment sums, Value stage) {
   return sums;
 }
 
-//===----------------------------------------------------------------------===//
-// The loop
-//===----------------------------------------------------------------------===//
-
 void Sm80Gemm::fetch(Value number, Value stage) {
   b.when(b.isLess(number, kCount), [&] {
     Value target = stageAt(stage), kBlock = b.add(kFirst, number);
@@ -245,10 +233,6 @@ Fragment Sm80Gemm::runLoop() {
   state.truncate(state.size() - 2);
   return {layout, state};
 }
-
-//===----------------------------------------------------------------------===//
-// After the loop
-//===----------------------------------------------------------------------===//
 
 void Sm80Gemm::stageSums(const Fragment &sums) {
   b.waitForCopies(0);

@@ -44,10 +44,6 @@ static constexpr int64_t groupThreads = Sm90Builder::groupThreads, consumers = 2
 static constexpr int64_t panelBytes = Sm90Builder::panelBytes, panel = Sm90Builder::panelCols;
 static constexpr int64_t producerRegisters = 40, consumerRegisters = 232;
 
-//===----------------------------------------------------------------------===//
-// The kernel
-//===----------------------------------------------------------------------===//
-
 namespace {
 class Sm90Gemm {
 public:
@@ -127,10 +123,6 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Producer
-//===----------------------------------------------------------------------===//
-
 /// Copies the tile of one factor to a stage. If `parts` blocks of a cluster share the tile, each of
 /// them copies 1/parts of the tile to all blocks of the cluster.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
@@ -180,10 +172,6 @@ void Sm90Gemm::produce() {
     });
   });
 }
-
-//===----------------------------------------------------------------------===//
-// Consumers
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
   // A warpgroup multiplies 64 rows of lhs. If lhs.alongK is true, they are 64 rows of a panel.

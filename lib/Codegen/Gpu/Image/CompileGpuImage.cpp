@@ -30,10 +30,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-//===----------------------------------------------------------------------===//
-// Supported kernels
-//===----------------------------------------------------------------------===//
-
 static std::string describeShape(const Shape &shape, Type type) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -81,10 +77,6 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
   return handlesAttentionKernel(kernel) ? whyNoGpuAttention(&kernel.front().front(), target)
                                         : std::nullopt;
 }
-
-//===----------------------------------------------------------------------===//
-// Compilation
-//===----------------------------------------------------------------------===//
 
 /// Allows tanh to have an absolute error of 2^-21 (GpuMath.cpp) if scores are computed from bf16 or
 /// f16. This is sufficient, because the exponential of a score depends on the absolute error of the

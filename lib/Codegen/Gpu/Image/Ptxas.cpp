@@ -50,10 +50,6 @@ std::string fsdp::findPtxas() {
   return {};
 }
 
-//===----------------------------------------------------------------------===//
-// The log
-//===----------------------------------------------------------------------===//
-
 /// Returns the number before the text `what` in a line, or 0 if there is none.
 static int64_t numberBefore(StringRef line, StringRef what) {
   SmallVector<StringRef> found;
@@ -158,10 +154,6 @@ static LogicalResult checkSpills(const GpuImage &image, SpillPolicy policy, Loca
   }
   return success(fine);
 }
-
-//===----------------------------------------------------------------------===//
-// The run
-//===----------------------------------------------------------------------===//
 
 static std::string readAll(StringRef path) {
   auto buffer =

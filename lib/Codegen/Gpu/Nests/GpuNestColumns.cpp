@@ -33,10 +33,6 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t blockThreads = 128;
 
-//===----------------------------------------------------------------------===//
-// Columns
-//===----------------------------------------------------------------------===//
-
 /// Computes `width` elements of the result, beginning with element `first`, from a part of the
 /// reduced elements: the elements [from, to).
 GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape,
@@ -172,10 +168,6 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
   finishParts(finish, turned, offsets, parts);
   return commit(finish, segment);
 }
-
-//===----------------------------------------------------------------------===//
-// Scatter
-//===----------------------------------------------------------------------===//
 
 /// Adds to row `row` the updates of all tokens, from `token` on, that have the id `id`.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,

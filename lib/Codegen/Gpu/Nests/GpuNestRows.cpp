@@ -30,10 +30,6 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t warpThreads = 32, warpBlockThreads = 128;
 
-//===----------------------------------------------------------------------===//
-// Threads
-//===----------------------------------------------------------------------===//
-
 /// Returns the `value` of another lane: of the lane whose number is this lane's number xor `bits`.
 /// The value may have any type.
 Value GpuNests::exchange(Value value, int64_t bits) {
@@ -119,10 +115,6 @@ void GpuNests::whenFirst(const RowThreads &threads, function_ref<void()> body) {
     body();
 }
 
-//===----------------------------------------------------------------------===//
-// Columns
-//===----------------------------------------------------------------------===//
-
 GpuNests::Values
 GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThreads &threads,
                       Values carried,
@@ -192,10 +184,6 @@ void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> 
   else
     storeThem();
 }
-
-//===----------------------------------------------------------------------===//
-// Groups
-//===----------------------------------------------------------------------===//
 
 /// Emits a group of steps that have only one element per row. Every thread of the row computes the
 /// element, and one thread stores it.
@@ -269,10 +257,6 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     entry.state.rowValues[step.value] = value;
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Rows
-//===----------------------------------------------------------------------===//
 
 /// Returns the number of threads for a row of `size` columns. The number is less than the size of a
 /// warp only if the number of rows is a multiple of the number of rows per block.

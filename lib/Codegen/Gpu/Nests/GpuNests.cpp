@@ -42,10 +42,6 @@ GpuNests::~GpuNests() {
     eraseWithGlobals(entry.function);
 }
 
-//===----------------------------------------------------------------------===//
-// Entries
-//===----------------------------------------------------------------------===//
-
 GpuNests::Entry GpuNests::begin() {
   Entry entry;
   SmallVector<Type> types;
@@ -148,10 +144,6 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
   return width;
 }
 
-//===----------------------------------------------------------------------===//
-// Flat maps
-//===----------------------------------------------------------------------===//
-
 /// Emits code for one thread for each `width` positions of [0, size), and for one more thread that
 /// processes the remaining positions.
 void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
@@ -197,10 +189,6 @@ bool GpuNests::buildFlat(ArrayRef<Step> segment) {
   entry.state.onRead = nullptr;
   return commit(entry, segment);
 }
-
-//===----------------------------------------------------------------------===//
-// Segments
-//===----------------------------------------------------------------------===//
 
 bool GpuNests::buildMaps(ArrayRef<Step> segment) {
   const Step &first = segment.front();

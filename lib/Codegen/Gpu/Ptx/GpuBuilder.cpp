@@ -22,10 +22,6 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
       .getResult(0);
 }
 
-//===----------------------------------------------------------------------===//
-// Entries
-//===----------------------------------------------------------------------===//
-
 /// Returns a name for the shared memory with which the name of no kernel begins. The name therefore
 /// also differs from the names of all launches, which begin with the name of a kernel.
 static std::string nameShared(func::FuncOp kernel) {
@@ -114,10 +110,6 @@ Pointer GpuBuilder::destination(func::FuncOp kernel, Value result) const {
   return {};
 }
 
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
 Value GpuBuilder::i32(int64_t value) { return arith::ConstantIntOp::create(*this, loc, value, 32); }
 
 Value GpuBuilder::number(double value) {
@@ -132,10 +124,6 @@ Value GpuBuilder::to32(Value value) {
 }
 Value GpuBuilder::thread() { return NVVM::ThreadIdXOp::create(*this, loc, getI32Type()); }
 Value GpuBuilder::block() { return NVVM::BlockIdXOp::create(*this, loc, getI32Type()); }
-
-//===----------------------------------------------------------------------===//
-// Threads
-//===----------------------------------------------------------------------===//
 
 void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
 void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
@@ -156,10 +144,6 @@ Value GpuBuilder::overWarp(Value value, function_ref<Value(Value, Value)> combin
     value = combine(value, exchange(value, bits));
   return value;
 }
-
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
 
 Value GpuBuilder::sharedAt(int64_t bytes) { return shiftBytes(sharedBase, bytes); }
 

@@ -30,10 +30,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-//===----------------------------------------------------------------------===//
-// Factors
-//===----------------------------------------------------------------------===//
-
 /// Returns the address of the row that this lane provides to ldmatrix, in a block of 16 rows x 32
 /// bytes. The matrices of the block are numbered first downwards, then to the right.
 Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
@@ -128,10 +124,6 @@ std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, i
   return {left, half(1)};
 }
 
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
-
 SmallVector<Value> Sm80Tiles::mma(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> sums) {
   auto type = LLVM::LLVMStructType::getLiteral(getContext(), SmallVector<Type>(4, getF32Type()));
   auto numbers = isSplit()          ? NVVM::MMATypes::tf32
@@ -203,10 +195,6 @@ Fragment Sm80Tiles::multiplyAcross(Fragment sums, const Fragment &a, const Share
   }
   return sums;
 }
-
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
 
 void Sm80Tiles::commit() { NVVM::CpAsyncCommitGroupOp::create(*this, loc); }
 void Sm80Tiles::waitForCopies(int64_t pending) {

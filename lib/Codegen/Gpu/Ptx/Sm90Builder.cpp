@@ -34,10 +34,6 @@ static constexpr int64_t waitNanoseconds = 10'000'000;
 /// Number of values of k that one wgmma instruction multiplies, and size of these values in bytes.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
 
-//===----------------------------------------------------------------------===//
-// Assembly
-//===----------------------------------------------------------------------===//
-
 SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constraints,
                                          ValueRange operands, TypeRange results) {
   SmallVector<Type> types;
@@ -66,10 +62,6 @@ static std::string tied(size_t count) {
     text += std::to_string(i) + ",";
   return text;
 }
-
-//===----------------------------------------------------------------------===//
-// Roles
-//===----------------------------------------------------------------------===//
 
 Value Sm90Builder::uniform(Value value) {
   return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(0), i32(31),
@@ -103,10 +95,6 @@ void Sm90Builder::arriveNamed(Value number, int64_t count) {
   NVVM::BarrierArriveOp::create(*this, loc, number, i32(count));
 }
 
-//===----------------------------------------------------------------------===//
-// Barriers in memory
-//===----------------------------------------------------------------------===//
-
 void Sm90Builder::initBarrier(Value barrier, int64_t count) {
   NVVM::MBarrierInitOp::create(*this, loc, barrier, i32(count), Value());
 }
@@ -125,10 +113,6 @@ void Sm90Builder::expect(Value barrier, int64_t bytes) {
 void Sm90Builder::arrive(Value barrier) {
   NVVM::MBarrierArriveOp::create(*this, loc, getI64Type(), barrier, Value());
 }
-
-//===----------------------------------------------------------------------===//
-// Boxes
-//===----------------------------------------------------------------------===//
 
 void Sm90Builder::fenceAsync() {
   auto space = NVVM::SharedSpaceAttr::get(getContext(), NVVM::SharedSpace::shared_cta);
@@ -180,10 +164,6 @@ void Sm90Builder::waitForStores(int64_t pending, bool sourceOnly) {
                                        sourceOnly ? getUnitAttr() : UnitAttr());
 }
 
-//===----------------------------------------------------------------------===//
-// Clusters
-//===----------------------------------------------------------------------===//
-
 static LLVM::LLVMPointerType clusterPointer(MLIRContext *context) {
   return LLVM::LLVMPointerType::get(context,
                                     static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
@@ -212,10 +192,6 @@ void Sm90Builder::arriveIn(Value barrier, Value number) {
   NVVM::MBarrierArriveOp::create(*this, loc, Type(), there, Value(), NVVM::MemScopeKind::CLUSTER);
 }
 
-//===----------------------------------------------------------------------===//
-// Blocks of threads
-//===----------------------------------------------------------------------===//
-
 void Sm90Builder::fenceGlobal() {
   NVVM::FenceProxyOp::create(*this, loc, NVVM::ProxyKind::async_global, NVVM::SharedSpaceAttr());
 }
@@ -231,10 +207,6 @@ void Sm90Builder::increment(Value place) {
   Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), place);
   assembly("red.release.gpu.global.add.u32 [$0], 1;", "l,~{memory}", address, {});
 }
-
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
 
 Value Sm90Builder::describe(Value place, int64_t panelDistance) {
   constexpr uint64_t swizzle128 = UINT64_C(1) << 62, eightRows = UINT64_C(8 * panelBytes / 16)

@@ -32,10 +32,6 @@ ScoreFunction::ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> 
   stage();
 }
 
-//===----------------------------------------------------------------------===//
-// Ranges
-//===----------------------------------------------------------------------===//
-
 /// Values in the range from -farthest to farthest - 1 are computed in 32 bits.
 static constexpr int64_t farthest = INT64_C(1) << 31;
 
@@ -88,10 +84,6 @@ void ScoreFunction::findRanges() {
       ranges.insert({op.getResult(0), *range});
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Stored values
-//===----------------------------------------------------------------------===//
 
 /// Returns true if recomputing `value` is cheaper than loading it from a buffer. This holds for
 /// arguments, for values that depend only on b and h, and for sums, differences and integer casts
