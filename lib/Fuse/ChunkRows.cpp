@@ -127,7 +127,7 @@ void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int
     }
   auto copy = cast<linalg::LinalgOp>(clone(b, op, types, operands));
   copy->getRegion(0).walk(
-      [&](Operation *inner) { // map the captures, which clone() does not map
+      [&](Operation *inner) { // clone() maps the operands of the op, but not its captures
         for (OpOperand &operand : inner->getOpOperands())
           if (Value to = body.lookupOrNull(operand.get()))
             operand.set(to);

@@ -23,7 +23,7 @@ struct OpCluster {
   SmallVector<int64_t> rows; ///< extents of the common loops
   /// True if all values of the cluster have few elements. The ops then need no common loops.
   bool small = false;
-  int64_t size = 0;   ///< sum of countOps() over the members
+  int64_t size = 0; ///< sum of countOps() over the members
 };
 
 /// Returns the number of ops in the regions of \p op, at least 1.

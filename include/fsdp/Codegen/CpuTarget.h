@@ -22,7 +22,7 @@ namespace mlir::fsdp {
 
 /// The method by which a CPU computes products of bf16 matrices.
 enum class Bf16Products {
-  Widened,  ///< fused multiply-adds in f32 on operands converted to f32
+  Widened, ///< fused multiply-adds in f32 on operands converted to f32
   /// The instruction vdpbf16ps. Results have the same bits as with Widened, except that denormals
   /// become 0.
   Dot,

@@ -20,7 +20,7 @@ namespace mlir::fsdp::gemm {
 
 /// The ways in which products are computed and summed.
 enum class Arithmetic {
-  Fma,       ///< one fused multiply-add per value of k
+  Fma, ///< one fused multiply-add per value of k
   /// The instruction vdpbf16ps on pairs of values of k. The instruction first adds the product at
   /// the odd k of a pair, then the product at the even k.
   Bf16Dot,
@@ -57,7 +57,7 @@ struct Plan {
   int64_t colGroup = 1; ///< number of panels of rhs that are packed before the loop over rows
   /// Number of adjacent panels of columns whose results are stored together, row by row.
   int64_t strip = 1;
-  int64_t kSlab = 0;    ///< number of values of k per micro-kernel, at most kc
+  int64_t kSlab = 0; ///< number of values of k per micro-kernel, at most kc
 
   /// True if the sums are kept directly in the result's buffer.
   bool direct = false;

@@ -58,7 +58,7 @@ public:
 private:
   /// The emitted values that belong to one of the lane's rows.
   struct Row {
-    Value number;   ///< row number
+    Value number; ///< row number
     /// `number`, or the number of the tensor's last row if row `number` does not exist.
     Value existing;
     FragmentFunction::Values score, mask, weight;

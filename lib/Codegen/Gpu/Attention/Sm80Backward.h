@@ -28,13 +28,13 @@ struct Sm90Keys {
 /// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in
 /// units of f32. The arrays `lse` and `delta` have one f32 for each query of all heads.
 struct Sm80Backward {
-  Sm80Config queries;                   ///< configuration of the kernel that owns queries
+  Sm80Config queries; ///< configuration of the kernel that owns queries
   /// Configurations of the kernels that own keys: one kernel for both dK and dV, or two kernels.
   SmallVector<Sm80Config> keys;
   /// Kernel that is used instead of `keys`; set if wgmma can be used.
   std::optional<Sm90Keys> keysOfGroups;
-  KeyOrder order;                       ///< order of the blocks of keys; used only if keysOfGroups
-                                        ///< is set
+  KeyOrder order; ///< order of the blocks of keys; used only if keysOfGroups
+                  ///< is set
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): the
   /// counts tell how many blocks of keys have added to each block of queries. `querySums` is the

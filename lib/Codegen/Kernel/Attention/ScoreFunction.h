@@ -37,12 +37,12 @@ struct Captured {
 
 /// The position in the score matrix of the elements that one register of a fragment holds.
 struct Site {
-  Value b, h, q;             ///< 64-bit scalars
-  Value column;              ///< column of lane 0, a 64-bit scalar
-  Value lastColumn;          ///< last column of the matrix; null if no lane is beyond it
+  Value b, h, q;    ///< 64-bit scalars
+  Value column;     ///< column of lane 0, a 64-bit scalar
+  Value lastColumn; ///< last column of the matrix; null if no lane is beyond it
   /// Values of the region's leading arguments, which precede b: (s), () or (g, s).
   SmallVector<Value> scores;
-  int64_t lanes = 0;         ///< number of lanes; 0 if the site is the single element at `column`
+  int64_t lanes = 0; ///< number of lanes; 0 if the site is the single element at `column`
 };
 
 class ScoreFunction {
