@@ -144,8 +144,8 @@ LogicalResult DispatchBuilder::build() {
 }
 
 /// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch if one of
-/// its readers is in no kernel (a collective, a loop that carries a sum, a view), or is attention,
-/// which reads whole tensors.
+/// its readers needs the whole result. Such readers are attention, and ops that are in no kernel:
+/// collectives, loops that carry a sum, and views.
 static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();

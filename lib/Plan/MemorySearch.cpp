@@ -20,9 +20,9 @@
 //    - Offload: copy the results of a call to the host until the backward needs them. The last item
 //      copies all other activations that wait long.
 //    - Gather again: repeat a gather in the backward instead of keeping the gathered parameters.
-// 2. Estimate the cost per byte of copies and of gathers, most of which a schedule hides behind
-//    computation: the difference in time between a plan with all items of one `Kind` and the plan
-//    without items, divided by the bytes of these items.
+// 2. Estimate the cost per byte of copies and of gathers. A schedule overlaps most of their time
+//    with computation. Therefore, compare a plan with all items of one `Kind` with the plan without
+//    items: the cost is the difference in time, divided by the bytes of these items.
 // 3. Sort all items by bytes freed per second. If rates are equal, items of early segments come
 //    first, because their values wait longest.
 // 4. Search by bisection for the shortest prefix of the list with which the plan fits.

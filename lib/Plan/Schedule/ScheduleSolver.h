@@ -54,10 +54,11 @@ public:
   double getLowerBound() const;
   /// Returns the maximum over all commands of the number of bytes that are alive.
   int64_t getPeak() const;
-  /// Return three properties of a transfer. getSeconds() returns the duration of the transfer, with
-  /// the latency only if the transfer is the first of its launch. getExposed() returns for how many
-  /// seconds of `line` commands wait for the transfer. getLimit() returns the reason why the
-  /// transfer does not start earlier or end later.
+  /// Return properties of a transfer. The function getSeconds() returns the duration of the
+  /// transfer. The duration includes the latency only if the transfer is the first of its launch.
+  /// The function getExposed() returns for how many seconds of `line` commands wait for the
+  /// transfer. The function getLimit() returns the reason why the transfer does not start earlier
+  /// or end later.
   double getSeconds(unsigned transfer) const { return getSeconds(transfers[transfer]); }
   double getExposed(unsigned transfer, const Timeline &line) const;
   llvm::StringRef getLimit(unsigned transfer) const { return transfers[transfer].limit; }

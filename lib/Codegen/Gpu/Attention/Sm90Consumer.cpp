@@ -98,9 +98,9 @@ Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
       outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))), group(group),
       warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
   // Hide from ptxas that the address of the barriers is a constant. Otherwise ptxas computes the
-  // address in uniform registers at places where a single lane arrives at a barrier. ptxas then
-  // also treats the surrounding code as code of single lanes, and copies each matrix descriptor
-  // before the descriptor is used.
+  // address in uniform registers at places where a single lane arrives at a barrier. In this case,
+  // ptxas also treats the surrounding code as code of single lanes. It then copies each matrix
+  // descriptor before the descriptor is used.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }

@@ -12,11 +12,11 @@
 //                     1 3      (its rows)      2 3     (.trans)         1 3
 //
 // With this numbering, the received words are the operands of mma. The accumulator of a product can
-// be the left factor of the next product, without exchange of data between lanes: two tiles of 8
-// columns, rounded to 16 bits, form a step of 16 values of k. In tf32, one tile of 8 columns is a
-// step. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, although mma expects columns l%4 and l%4
-// + 4. The result is nevertheless correct if the rows of the right factor are permuted in the same
-// way, because a sum over k may have any order.
+// be the left factor of the next product, without exchange of data between lanes. For this purpose,
+// two tiles of 8 columns are rounded to 16 bits, and form a step of 16 values of k. In tf32, one
+// tile of 8 columns is a step. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, although mma
+// expects columns l%4 and l%4 + 4. The result is nevertheless correct if the rows of the right
+// factor are permuted in the same way, because a sum over k may have any order.
 //
 // An f32 value x is split into high = tf32(x) and low = tf32(x - high). A product of f32 values is
 // computed as low·high + high·low + high·high, with an error of about 2^-22 · |a|·|b|.
