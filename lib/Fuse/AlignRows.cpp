@@ -14,8 +14,9 @@
 //
 // 1. A factor is an operand of a dispatch that is an input of a contraction in the dispatch's body.
 //    Only factors whose rows are long and not a multiple of the alignment are changed.
-// 2. If a dispatch computes the factor, and only dispatches read it and none overwrites it, the
-//    dispatch that computes it writes longer rows. The padding at the end of a row is never read.
+// 2. If the factor is the result of a dispatch, this dispatch writes longer rows. This requires
+//    that only dispatches read the factor and that none of them overwrites it. The padding at the
+//    end of a row is never read.
 // 3. Any other factor, such as a parameter, is copied to longer rows if contractions read each of
 //    its elements often enough.
 //

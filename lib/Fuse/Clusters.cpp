@@ -20,7 +20,7 @@
 //  3. In each iteration of these loops (a row), the op uses only elements of the cluster's values
 //     that belong to the row, and writes only elements of the row.
 //  4. The op has no operand that another kernel computes from values of the cluster.
-//  5. With the op, the cluster has at most `maxOps` ops, counted with the ops in bodies.
+//  5. With the op, the cluster has at most `maxOps` ops, where the ops in bodies are counted, too.
 //
 // Otherwise the op opens a cluster.
 //  - A contraction or scatter always opens a cluster. Only maps over the whole result of a
@@ -300,9 +300,9 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
   return true;
 }
 
-/// Returns true if `op` is a cheap map of a contraction's result, and other ops also read this
-/// result, so that it is stored. The readers of the map can then compute it, so that its result
-/// need not be stored.
+/// Returns true if `op` is a cheap map of a contraction's result, and this result is stored,
+/// because other ops also read it. The readers of the map can then compute the map, and the result
+/// of the map need not be stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
            return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();

@@ -12,9 +12,9 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. An auxiliary op is copied into each kernel that reads its result. If attention, or an op that
-//    is in no kernel (a collective, a loop, a view), reads its result, it also becomes a separate
-//    dispatch.
+// 1. An auxiliary op is copied into each kernel that reads its result. An auxiliary op also becomes
+//    a separate dispatch if its result is read by attention, or by an op that is in no kernel (a
+//    collective, a loop, a view).
 // 2. Group the ops of each block (Clusters.cpp).
 // 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
 //    Values that are defined outside the cluster become operands of the dispatch, in order of first

@@ -45,8 +45,9 @@ private:
                                std::optional<ReductionKind> reduction, int64_t root);
   LogicalResult planOwnPiece(OwnPieceOp op);
   LogicalResult planShard(ShardOp op);
-  /// Returns the name of the shard axis if the axis has `ranks` ranks. Returns the name of its
-  /// groups of neighbours if each group has `ranks` ranks. Emits an error otherwise.
+  /// If the shard axis has `ranks` ranks, returns the name of this axis. If the ranks of the axis
+  /// form groups of `ranks` neighbours each, returns the name of these groups. Emits an error
+  /// otherwise.
   FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
                       Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,

@@ -40,8 +40,8 @@ struct FoundChoice : MemoryChoice {
   /// Size of the arena in bytes without the workspace of kernels, and estimated seconds of a step.
   int64_t bytes = 0;
   double seconds = 0;
-  /// Numbers of calls and of gathers among which the search chooses, and number of plans that it
-  /// packed.
+  /// Number of calls and number of gathers among which the search chooses, and number of plans that
+  /// the search has packed.
   unsigned numCalls = 0, numGathers = 0, plans = 0;
 };
 

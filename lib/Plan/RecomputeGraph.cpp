@@ -249,9 +249,8 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   op->moveBefore(place);
 }
 
-/// Finds the gather that gathers the unit of `unshard` again for the backward, and returns the
-/// result of this gather with the number `result`. If the unit is not gathered again, returns the
-/// result of `unshard`.
+/// If another gather gathers the unit of `unshard` again for the backward, returns result number
+/// `result` of the other gather. Otherwise returns result number `result` of `unshard`.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
   for (auto other : block.getOps<UnshardOp>())
     if (other != unshard && other.getUnit() == unshard.getUnit() &&

@@ -28,8 +28,8 @@
 //     the initial values v0 and i0.
 //
 // The emitted code reads each row twice, the second time from the cache if the row fits into it.
-// The rewrite takes time linear in the number of ops. It requires that the position is the index of
-// the only reduced loop.
+// The rewrite takes time linear in the number of ops. The rewrite requires that the position is the
+// index of the only reduced loop.
 //
 //===----------------------------------------------------------------------===//
 

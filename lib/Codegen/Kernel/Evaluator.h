@@ -56,8 +56,8 @@ struct EvaluationState {
 /// Emits code that computes elements of tensors: one element as a scalar (one lane), or the
 /// elements at `lanes` consecutive positions of the innermost loop as a vector. If another op
 /// produces an operand, the code of that op is emitted where the operand is used, once for each
-/// distinct element. A copy of the evaluator, for code in an inner scope, may use values that the
-/// original has computed.
+/// distinct element. The evaluator may be copied to emit code in an inner scope. The copy may use
+/// values that the original has computed.
 class Evaluator {
 public:
   Evaluator(OpBuilder &builder, Location loc, EvaluationState &state, int64_t lanes);

@@ -34,8 +34,9 @@ class TargetInfo;
 /// swizzle. For elements outside the tensor, the copy contains 0. Dimension 0 is contiguous in
 /// memory.
 struct GpuTensorMap {
-  int64_t binding = 0;          ///< index of the binding that contains the tensor; the number of
-                                ///< bindings if scratch contains it
+  /// Index of the binding that contains the tensor. If the tensor is in the scratch, the index is
+  /// the number of bindings.
+  int64_t binding = 0;
   int64_t offset = 0;           ///< offset of the first element in the binding, in bytes
   bool isBf16 = true;           ///< true if elements are bf16, false if they are f16
   SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
@@ -53,7 +54,8 @@ struct GpuLaunch {
   std::vector<GpuTensorMap> maps = {};
   int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
   int64_t copyThreads = 0;                ///< number of threads per block that only copy data
-  std::optional<GpuProduct> product = {}; ///< product that a library computes instead of an entry
+  /// If set, a library computes this product instead of an entry.
+  std::optional<GpuProduct> product = {};
 };
 
 /// The launches of one kernel, which run one after another.

@@ -141,7 +141,7 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   return {mixed, ds};
 }
 
-/// Replaces scores by f · P and dP by dS, packed for the following products.
+/// Replaces the scores by f · P, and dP by dS. Packs both for the products that follow.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
                                  Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();

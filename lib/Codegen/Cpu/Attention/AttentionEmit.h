@@ -13,8 +13,8 @@
 
 namespace mlir::fsdp::attention {
 
-/// A score function, together with the scratch arrays for those of its values that depend only on
-/// the row or only on the column.
+/// A score function and arrays in scratch. The arrays hold the values of the function that depend
+/// only on the row (`rows`) or only on the column (`columns`).
 struct KeptFunction {
   explicit KeptFunction(tile::ScoreFunction function) : function(std::move(function)) {}
   tile::ScoreFunction function;

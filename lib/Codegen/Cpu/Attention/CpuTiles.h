@@ -118,10 +118,11 @@ public:
   //===--- Tiles -----------------------------------------------------------===//
   enum class Sums { Zero, Kept };
   // Emits code that computes c = s + a · b, fragment by fragment. If `start` is Zero, s is 0.
-  // Otherwise s is the old c. If `factor` is given, each row of the old c is multiplied by the
-  // row's factor, a vector of equal lanes. The code computes rowsOf(rows, cols) rows, which may be
-  // more than `rows`. For all of these rows, the memory of `a` must be readable and the memory of
-  // `c` must be writable. With Arithmetic::Tiles, the steps of a row of `a` must be contiguous.
+  // Otherwise s is the old c. If `factor` is given, each row of the old c is first multiplied by
+  // factor(row), which must be a vector whose lanes are equal. The code computes rowsOf(rows, cols)
+  // rows, which may be more than `rows`. For all of these rows, the memory of `a` must be readable
+  // and the memory of `c` must be writable. With Arithmetic::Tiles, the steps of a row of `a` must
+  // be contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
@@ -151,9 +152,9 @@ public:
   /// Stores a vector that contains values (of type `wide`) of one row, beginning at column `col`.
   /// In `to`, the values form steps along the row.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);
-  /// Packs across rows: stores the pairs of `vector`, which belongs to row `row` (even), and
-  /// `next`, which belongs to row `row` + 1. With Arithmetic::Fma, each vector is stored
-  /// separately, and `next` may be null.
+  /// Packs two rows across rows: stores pairs of an element of `vector` and an element of `next`.
+  /// `vector` is a part of row `row`, which must be even, and `next` is a part of row `row` + 1.
+  /// With Arithmetic::Fma, each vector is stored separately, and `next` may be null.
   void storeAcross(Value vector, Value next, const Matrix &to, Value row, Value col);
 
   Pointer at(const Matrix &matrix, Value row, Value col);

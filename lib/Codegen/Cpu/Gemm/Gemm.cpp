@@ -20,9 +20,9 @@
 // Without AMX, a strip is one panel and a slab is all of kc. With AMX, the slab of a panel of rows
 // stays in the L1 cache for all panels of a strip, and whole cache lines of results are written.
 //
-// If a strip is whole and needs no epilogue, its sums can be in the result's buffer, otherwise they
-// are in the worker's scratch. The scratch has space for mc × nc sums if partial sums must be kept
-// until the next block of k.
+// The sums of a strip are in the worker's scratch. If the strip is whole and needs no epilogue,
+// they can instead be in the buffer of the result. The scratch has space for mc × nc sums if
+// partial sums must be kept until the next block of k.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,7 +11,7 @@
 //   phase 1   for block: for k: for row in block: a[64 k + lane] += x[row, ..]
 //   phase 2   for k: y[64 k + lane] = init + (a of block 0 + block 1 + ...)
 //
-// For a whole block, the sums of a vector of columns stay in registers.
+// While a block of rows is summed, the sums of a vector of columns stay in registers.
 //
 // In a scatter, each worker owns a range of columns and visits all tokens in order for this range.
 // No atomics are needed, and the sums do not depend on which worker has which range.

@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp::attention {
 
-/// Blocks [begin, end). If end <= begin, the run is empty.
+/// A run of consecutive blocks: [begin, end). If end <= begin, the run is empty.
 struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }

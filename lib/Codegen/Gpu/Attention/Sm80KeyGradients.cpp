@@ -45,7 +45,7 @@ public:
 private:
   struct Sums {
     Fragment dk, dv;
-    SmallVector<Value> columns; ///< sums of the contributions of each of this lane's keys
+    SmallVector<Value> columns; ///< for each key of this lane, the sums of contributions
   };
   void placeUnit();
   void placeTiles();

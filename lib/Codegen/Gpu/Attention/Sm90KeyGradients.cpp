@@ -75,7 +75,8 @@ private:
   Sums processBlock(Value block, const Stage &stage, Sums sums);
   /// The gradients for all queries of a block, or for some of them.
   struct Gradients {
-    SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, and sums by key
+    /// (f·P)ᵀ and dSᵀ in the form of left factors, and the sums for each key.
+    SmallVector<Value> p, ds, columns;
   };
   Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);
   Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery,

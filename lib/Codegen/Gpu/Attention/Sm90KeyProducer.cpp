@@ -23,9 +23,9 @@
 //
 // Blocks of keys add their dQ in the order in which the blocks of threads run (BlockOrder.h). This
 // order begins with the last keys of a head. If blocks of threads process pairs of blocks, the
-// order of the second blocks begins with the first keys. With a causal mask, each block of keys
-// then starts with queries to which the block before it has just added. Therefore all blocks
-// proceed at the same pace.
+// order of the second blocks begins with the first keys. With a causal mask, a block of keys thus
+// begins with those queries to which the previous block of keys has just added its dQ. Therefore
+// all blocks proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,7 +145,8 @@ Value QueryAdder::addedBefore(Value block) {
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
-/// Adds this block of keys' part of dQ for the block of queries at position `turn`.
+/// Adds the part of dQ that this block of keys contributes to the block of queries at position
+/// `turn`.
 void QueryAdder::add(Value turn) {
   Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
   // Use a 32-bit index, which no optimisation turns into loop-carried pointers. This warp has too

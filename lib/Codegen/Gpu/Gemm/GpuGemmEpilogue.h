@@ -48,7 +48,7 @@ public:
   /// If k is split into parts, stores the sums of the strips in scratch, at the place of the part
   /// with the index `split`. Otherwise calls finish().
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
-  /// Returns the sums of a strip over all parts of k, which are added in order.
+  /// Adds the sums of a strip over all parts of k, in the order of the parts. Returns the results.
   SmallVector<Value> collect(const Strip &strip);
 
 private:

@@ -25,8 +25,9 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Returns true if the elements of a factor are read one by one. This is the case for f32 if rows
-/// are values of k, because ldmatrix cannot transpose f32 elements.
+/// Returns true if the elements of a factor are read one by one. This is necessary for f32 elements
+/// if each row of the tile belongs to one value of k, because ldmatrix cannot transpose f32
+/// elements.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);

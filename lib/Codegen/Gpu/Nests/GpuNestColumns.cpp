@@ -12,9 +12,10 @@
 //   launch 1   part[p, n] = x[first of p, n] + x[.., n] + ..
 //   launch 2   y[n] = init[n] + (part[0, n] + part[1, n] + ..)
 //
-// A scatter has one block per token. The block of the first token with an id adds the updates of
-// all tokens with that id to the row, in order. The block of any other token finds an earlier token
-// with the same id and exits. A warp examines 32 ids at a time:
+// A scatter has one block per token. If a token is the first token with its id, the block of this
+// token adds the updates of all tokens with the same id to the row of the id, in order. The blocks
+// of the other tokens find an earlier token with the same id and exit. A warp examines 32 ids at a
+// time:
 //
 //   for base = 32 (t / 32); base < tokens; base += 32
 //     found = ballot(base + lane >= t and ids[base + lane] == id);
@@ -247,8 +248,7 @@ bool GpuNests::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // A first launch stores the initial value, unless the initial value already is in the buffer of
-  // the sums.
+  // A first launch stores the initial value to the buffer of the sums, unless it is there already.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -144,7 +144,7 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
   return width;
 }
 
-/// Emits code for one thread for each `width` positions of [0, size), and for one more thread that
+/// Emits code in which each thread processes `width` positions of [0, size). One more thread
 /// processes the remaining positions.
 void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
                              function_ref<void(Evaluator &, AffineExpr, int64_t)> body) {
