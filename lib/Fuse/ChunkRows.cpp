@@ -12,8 +12,8 @@
 //   %dz = %z, %l, %t             [N,V]    =>     %lc = lse %zc
 //   %dx = contract %dz, %w       [N,H]           %dzc = %zc, %lc, %t[c]
 //   %dw = contract %x, %dz       [V,H]           %dxc = contract %dzc, %w
-//                                                %dw = contract %x[c], %dzc into %dw
-//                                              %l, %dx = concatenations of %lc, %dxc
+//                                                %dw = contract %x[c], %dzc into %dw   (adds)
+//                                              %l, %dx = concatenations of %lc, %dxc   (at the end)
 //
 // 1. A seed is a contraction whose result exceeds the limit in bytes. Its rows are a parallel loop
 //    that indexes the result and the left operand, but not the right operand. If there are several

@@ -64,8 +64,7 @@ class AddSnapshotProgramPass
     auto buffer = BufferOp::create(atEnd, state.getLoc(), "snapshot", label, Category::snapshot,
                                    bytes, IntegerAttr(), nullptr, IntegerAttr(), IntegerAttr(),
                                    /*host=*/true);
-    // insert() makes the name of the buffer unique.
-    buffers.insert(buffer);
+    buffers.insert(buffer); // makes the name of the buffer unique
     auto slice = [&](FlatSymbolRefAttr of) {
       return SliceAttr::get(builder.getContext(), of, 0, bytes, 0, 0, ArrayAttr());
     };

@@ -9,8 +9,8 @@
 //
 //   func @k { fill %b; generic %x -> %b; .. }
 //     =>
-//   func @k   {extent = 64} { fill: rows [begin, end) of %b }
-//   func @k.1 {extent = 64} { generic: rows [begin, end) }
+//   func @k     {extent = 64} { fill: rows [begin, end) of %b }
+//   func @k.1   {extent = 64} { generic: rows [begin, end) }
 //
 //  1. Ops without effects (views, constants) and loads from read-only memory are cloned into every
 //     phase that uses them. If any other op has a result, several phases could need this result. In

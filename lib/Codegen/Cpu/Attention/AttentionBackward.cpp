@@ -9,7 +9,7 @@
 //
 //   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0;
 //   for each block of columns: pack its K and V;  dK = dV = 0;
-//     for each head of the group, each block of rows that is not entirely masked
+//     for each head of the group, each block of rows           unless it is entirely masked
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
 //       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked;
 //       f = weight_mod;  dP = f · dP;

@@ -8,7 +8,7 @@
 // when it starts its first unit of that head:
 //
 //   m = -inf, l = 0, O = 0                              for each row
-//   for each block of columns that is not entirely masked
+//   for each block of columns                           unless it is entirely masked
 //     S = Q · Kᵀ                                        tile
 //     S = score_mod(scale · S), -inf where masked       only if necessary
 //     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e) · scale without score_mod;

@@ -7,13 +7,13 @@
 // Emits one phase. A worker processes a range of panels of columns, or of panels of rows if
 // Plan::splitRows is true:
 //
-//   for each value of the outer digits
-//     for each block of nc columns, of mc rows, of kc
+//   for each position                              values of the outer digits
+//     for each block                               nc columns, then mc rows, then kc values of k
 //       pack mc × kc of lhs;
-//       for each group of panels of columns
+//       for each group                             panels of columns
 //         pack kc × nr of rhs for each panel;
-//         for each panel of rows, for each strip of the group
-//           for each slab of kc, for each panel of the strip
+//         for each panel of rows, for each strip   strips of the group
+//           for each slab, for each panel          slabs of kc, panels of the strip
 //             tile += lhs · rhs;
 //           after the last k: finish the strip, row by row;
 //

@@ -8,7 +8,7 @@
 //     a0 a1 a2 a3 ..         a0 b0 c0 .. | a1 b1 c1 .. | a2 b2 c2 .. | ..
 //     b0 b1 b2 b3 ..
 //     c0 c1 c2 c3 ..       with pairs (bf16 dot products, tiles): a0a1 b0b1 .. | a2a3 b2b3 ..
-//                          row tiles: a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
+//                          row tiles:   a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
 // The dimension that is contiguous in the source decides in which of three ways the code packs:
 //

@@ -7,13 +7,13 @@
 // The cache has one file per kernel. The name of a file is a hash of everything that determines the
 // kernel's code:
 //
-//     build ids of the compiler and its libraries ─┐
-//     triple, CPU, features, tuning of the target ─┼─ SHA-256 ─> llvmcache-4f1c…
-//     the printed kernel (its name is a hash too) ─┘
+//     build ids of the compiler and its libraries   ─┐
+//     triple, CPU, features, tuning of the target   ─┼─ SHA-256 ─> llvmcache-4f1c…
+//     the printed kernel (its name is a hash too)   ─┘
 //
-//     llvmcache-4f1c…:  hash of the rest, 16 digits │
-//                       {"key": "4f1c…", "phases": .., "shared": .., "worker": ..} │ newline │
-//                       ELF object
+//     llvmcache-4f1c…:   hash of the rest, 16 digits │
+//                        {"key": "4f1c…", "phases": .., "shared": .., "worker": ..}   │ newline │
+//                        ELF object
 //
 //  1. Read the file. A file counts as missing if its hash is wrong, if it contains another key, or
 //     if it is a symbolic link. It also counts as missing if a user other than root and the current

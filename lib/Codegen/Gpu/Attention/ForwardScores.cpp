@@ -6,12 +6,12 @@
 //
 // The code computes the online softmax of a row. Without score_mod, c = log2(e) · scale and
 //
-//   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
+//   m' = max(m, c · max(s));   a = exp2(m - m');   p = exp2(c · s - m');   l' = l · a + Σ p
 //
 // score_mod may return any number, for example -1e30 for elements to be ignored. With score_mod, c
 // is log2(e) and
 //
-//   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
+//   m' = max(m, max(s));   a = exp2(c (m - m'));   p = exp2(c (s - m'));   l' = l · a + Σ p
 //
 // The first form needs one instruction less. In the first form, the rounding error of c · max(s)
 // affects exp2, but the results are correct for scores up to 2^30. Four lanes hold a row. Together

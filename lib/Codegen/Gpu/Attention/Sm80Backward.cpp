@@ -11,9 +11,9 @@
 //
 // Configurations are chosen as in Sm80Plan.cpp. A thread needs these registers:
 //
-//   rowPieces · blockCols                  S and dP
-//   rowPieces · (dim / 2), (valueDim / 2)  sums
-//   rowPieces · 8, factors, 48             as in Sm80Plan.cpp
+//   rowPieces · blockCols                   S and dP
+//   rowPieces · (dim / 2), (valueDim / 2)   sums
+//   rowPieces · 8, factors, 48              as in Sm80Plan.cpp
 //
 //===----------------------------------------------------------------------===//
 

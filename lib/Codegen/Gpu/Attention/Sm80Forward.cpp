@@ -9,7 +9,7 @@
 // each, so that copies overlap with products:
 //
 //   fetch Q, K[0]; fetch V[0];
-//   for each block i of columns that is not entirely masked
+//   for each block i of columns                unless it is entirely masked
 //     wait for K[i]; barrier; fetch K[i + 1];
 //     S = Q · Kᵀ, score_mod, mask; m, P, l as in AttentionForward.cpp;
 //     wait for V[i]; barrier; fetch V[i + 1];

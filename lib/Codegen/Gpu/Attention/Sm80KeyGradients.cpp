@@ -7,9 +7,9 @@
 // The second kernel of the backward pass. A block of threads owns a block of keys of one kv head:
 //
 //   fetch K, V;
-//   for each query head that shares the kv head, in order
+//   for each query head                        that shares the kv head, in order
 //     fetch Q[0], dO[0], lse[0], δ[0];
-//     for each block i of queries that is not entirely masked
+//     for each block i of queries              unless it is entirely masked
 //       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1];
 //       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: ScoreGradients.cpp;
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q;

@@ -8,7 +8,7 @@
 //
 //   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch;
 //   fetch Q, dO, K[0], V[0];
-//   for each block i of keys that is not entirely masked
+//   for each block i of keys                   unless it is entirely masked
 //     wait; barrier; fetch K[i + 1], V[i + 1];
 //     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: ScoreGradients.cpp;
 //     dQ += dS · K;

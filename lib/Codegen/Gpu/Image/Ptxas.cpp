@@ -7,7 +7,7 @@
 // Runs NVIDIA's assembler on files in a temporary folder, with a time limit, and reads its output:
 //
 //   ptxas info    : Compiling entry function 'k' for 'sm_80'       the entry that follows
-//       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+//       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads    spills
 //   ptxas info    : Used 213 registers, used 1 barriers, 388 bytes cmem[0]
 //   ptxas info    : (C7510) Potential Performance Loss: ..         warning
 //   ptxas k.ptx, line 12; error : ..                                error

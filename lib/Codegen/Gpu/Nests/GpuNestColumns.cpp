@@ -17,7 +17,7 @@
 // of the other tokens find an earlier token with the same id and exit. A warp examines 32 ids at a
 // time:
 //
-//   for base = 32 (t / 32); base < tokens; base += 32
+//   for base = 32 (t / 32); base < tokens; base += 32                t: number of the token
 //     found = ballot(base + lane >= t and ids[base + lane] == id);
 //     for each bit of found: sum += updates[base + bit];
 //

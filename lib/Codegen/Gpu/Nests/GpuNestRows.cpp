@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 //   row = row of this block, warp or part of a warp;
-//     for u = number of the thread; u < columns / width; u += threads of the row
+//     for u = number of the thread; u < columns / width; u += threads of the row   columns
 //       a0[j] += x[row, width u + j]                        group 1: reductions
 //     s = tree over j, lanes, warps in order                equal in all threads
 //     for u ..: y[row, width u + j] = x[row, ..] - s / n    group 2: maps

@@ -13,8 +13,8 @@
 // A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") has units of 16 bytes:
 //
 //   bits     0 .. 13   address in shared memory
-//           16 .. 29   distance between panels; unused if columns extend along k, because
-//                      a step is then in one panel
+//           16 .. 29   distance between panels; unused if columns extend along k
+//                      (then one panel per step)
 //           32 .. 45   distance between groups of eight rows: 1024 bytes
 //           62 .. 63   1: 128-byte swizzle
 //
