@@ -52,8 +52,8 @@ struct GpuLaunch {
   int64_t threads = 32;    ///< number of threads per block
   int64_t sharedBytes = 0; ///< dynamic shared memory, in bytes
   std::vector<GpuTensorMap> maps = {};
-  int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
-  int64_t copyThreads = 0;                ///< number of threads per block that only copy data
+  int64_t cluster = 1;     ///< number of blocks per cluster in x; divides `blocks`
+  int64_t copyThreads = 0; ///< number of threads per block that only copy data
   /// If set, a library computes this product instead of an entry.
   std::optional<GpuProduct> product = {};
 };

@@ -54,9 +54,9 @@ struct Numbers {
   bool packsPairs() const {
     return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
   }
-  /// Returns the number of rows or columns for which a block of `extent` rows or columns needs
-  /// memory. With Arithmetic::Tiles, `extent` is rounded up to whole tile registers. With other
-  /// arithmetic, the result is `extent`.
+  /// Returns the number of rows (or columns) that a block of `extent` rows (or columns) has in
+  /// memory. With Arithmetic::Tiles, this is `extent` rounded up to whole steps of tile registers.
+  /// Otherwise, it is `extent`.
   int64_t wholeSteps(int64_t extent) const {
     return arithmetic == Arithmetic::Tiles ? llvm::alignTo(extent, 2 * amx::tileSize) : extent;
   }

@@ -65,8 +65,8 @@ public:
   /// column (ofColumn()). The argument is the index of the row or column, an i32.
   Values ofRow(Value row) const;
   Values ofColumn(Value column) const;
-  /// Returns the result of the score function for an element. `scores` are the arguments of the
-  /// region that precede the indices.
+  /// Returns the result of the score function for an element. `scores` are the values of those
+  /// arguments of the region that precede the arguments b, h, q and k.
   Value emit(const Values &row, const Values &column, Value q, Value k,
              ArrayRef<Value> scores) const;
   tile::Site siteAt(Value q, Value k, ArrayRef<Value> scores) const;

@@ -6,7 +6,8 @@
 //
 // A thread computes strips of up to 16 bytes of contiguous results. The inputs of the elementwise
 // ops are loaded for several strips before the first strip is computed. Loads are as wide as the
-// alignment of addresses allows. A value that all elements of a strip share is loaded once.
+// alignment of addresses allows. If all elements of a strip read the same value, the value is
+// loaded once.
 //
 // If k is split, sums are stored in scratch as [part][outer][row][col]. The parts are added in
 // order, so results are reproducible.

@@ -270,8 +270,8 @@ static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
 }
 
 /// Forms groups. If `late` is true, all maps of one shape form one group even if they read one
-/// another. If a map reads another map of its group, the other map is evaluated again at this
-/// place.
+/// another. If a map of the group reads the value of another map of the group, it evaluates the
+/// other map again instead of loading the value.
 SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   const Step *firstMap =
       llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });

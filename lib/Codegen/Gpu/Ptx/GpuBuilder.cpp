@@ -22,8 +22,9 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
       .getResult(0);
 }
 
-/// Returns a name for the shared memory with which the name of no kernel begins. The name therefore
-/// also differs from the names of all launches, which begin with the name of a kernel.
+/// Returns a name for the shared memory such that no kernel has a name that begins with the
+/// returned name. The returned name also differs from the names of all launches, because these
+/// begin with the name of a kernel.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();
