@@ -30,9 +30,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Properties of a CPU that multiplies bf16 matrices with AMX tiles. On such a CPU, reading and
-/// writing the gradient of the logits' weight once per chunk takes longer than the products, so the
-/// chunks are larger.
+/// Properties of a CPU that multiplies bf16 matrices with AMX tiles. The gradient of the logits'
+/// weight is read and written once per chunk. On such a CPU, this takes longer than the products of
+/// a chunk of the usual size. The chunks are therefore larger than on other CPUs.
 struct TileCpuInfo : TargetInfo {
   ChunkLimits getChunkLimits() const override { return {128 << 20, 16}; }
 };

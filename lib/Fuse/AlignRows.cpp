@@ -14,8 +14,9 @@
 //
 // 1. A factor is an operand of a dispatch that is an input of a contraction in the dispatch's body.
 //    Only factors whose rows are long and not a multiple of the alignment are changed.
-// 2. If a dispatch computes the factor, and only dispatches read it and none overwrites it, the
-//    dispatch that computes it writes longer rows. The padding at the end of a row is never read.
+// 2. If the factor is the result of a dispatch, this dispatch writes longer rows. This requires
+//    that only dispatches read the factor and that none of them overwrites it. The padding at the
+//    end of a row is never read.
 // 3. Any other factor, such as a parameter, is copied to longer rows if contractions read each of
 //    its elements often enough.
 //
@@ -103,7 +104,8 @@ static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
                                        indices(b, type.getShape()), indices(b, ones));
 }
 
-/// Replaces the operand by the padded value, which the body reads without the padding.
+/// Replaces the operand by the padded value. The body of the dispatch then reads a slice of it,
+/// without the padding.
 static void readPadded(OpOperand &use, Value padded) {
   BlockArgument arg = argumentOf(use);
   auto type = cast<RankedTensorType>(arg.getType());
@@ -127,7 +129,7 @@ static void padResult(OpResult result, RankedTensorType padded) {
     readPadded(*use, result);
 }
 
-/// Returns how often the contraction reads each element of a factor.
+/// Returns the number of times that the contraction reads each element of a factor.
 static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) {
   int64_t turns = 1;
   for (int64_t size : cast<linalg::LinalgOp>(*contract).getStaticLoopRanges())
@@ -135,7 +137,7 @@ static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) 
   return turns / factor.getNumElements();
 }
 
-/// Runs step 3. Returns whether it inserted a copy.
+/// Runs step 3. Returns true if a copy was inserted.
 static bool copyPadded(Value v, RankedTensorType padded) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : v.getUses())

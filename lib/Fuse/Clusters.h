@@ -21,8 +21,9 @@ struct OpCluster {
   SmallVector<Operation *> members; ///< in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
-  bool small = false; ///< whether all values have few elements; the ops then need no common loops
-  int64_t size = 0;   ///< sum of countOps() over the members
+  /// True if all values of the cluster have few elements. The ops then need no common loops.
+  bool small = false;
+  int64_t size = 0; ///< sum of countOps() over the members
 };
 
 /// Returns the number of ops in the regions of \p op, at least 1.

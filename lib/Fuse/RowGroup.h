@@ -20,8 +20,9 @@ namespace mlir::fsdp {
 int64_t tensorBytes(Type of);
 inline int64_t tensorBytes(Value v) { return tensorBytes(v.getType()); }
 
-/// Returns the dimension of an operand with map `map` whose index is the loop `loop`, or -1 if the
-/// loop does not occur in the map. Returns nothing if an index contains the loop in another way.
+/// Returns the dimension of an operand whose index is the loop `loop`, where `map` is the indexing
+/// map of the operand. Returns -1 if the loop does not occur in the map. Returns nothing if the
+/// loop occurs in any other way.
 std::optional<int> findDimension(AffineMap map, unsigned loop);
 /// Returns the values that the bodies of `op` read from outside.
 SmallVector<Value> getCaptures(Operation *op);
@@ -67,7 +68,7 @@ private:
   int64_t limit;
   llvm::SetVector<Operation *> members;
   llvm::SmallDenseMap<Operation *, unsigned> rowLoops;
-  /// For each value that has the rows, the dimension that counts them.
+  /// Maps each value that has the rows of the group to its dimension of rows.
   llvm::SmallDenseMap<Value, unsigned> rowDims;
 };
 

@@ -158,7 +158,7 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
   for (auto [index, input] :
-       // The code below chooses the places of operands that results overwrite.
+       // The next loop chooses the places of those operands that results overwrite.
        llvm::enumerate(call.getInputs()))
     bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input)
                                                                     : align(input, call));
@@ -236,7 +236,7 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
 
 LogicalResult FunctionPlan::planReturn(func::ReturnOp op) {
   SmallVector<std::pair<Value, Place>> moves;
-  DenseMap<int64_t, size_t> seen; // the result that updates each argument
+  DenseMap<int64_t, size_t> seen; // the index of the result that updates an argument
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
     auto updates = function.getResultAttrOfType<IntegerAttr>(index, FSDPDialect::updatesAttr);
     bool exists = updates && updates.getInt() >= 0 && updates.getInt() < function.getNumArguments();

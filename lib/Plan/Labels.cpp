@@ -55,7 +55,8 @@ void FunctionPlan::findGradients() {
   }
 }
 
-/// Returns true for a scalar, such as a loss or a norm, whose category is control.
+/// Returns true if `value` has a single element, such as a loss or a norm. The category of such
+/// values is `control`.
 static bool isScalar(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
 }

@@ -42,12 +42,8 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
 namespace {
-/// A set of bytes that were written, as disjoint ranges.
+/// The set of the bytes that were written, stored as disjoint ranges.
 class Ranges {
 public:
   void add(int64_t begin, int64_t end) {
@@ -123,10 +119,6 @@ static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
   }
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Commands
-//===----------------------------------------------------------------------===//
 
 namespace {
 

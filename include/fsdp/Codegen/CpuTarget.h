@@ -22,8 +22,10 @@ namespace mlir::fsdp {
 
 /// The method by which a CPU computes products of bf16 matrices.
 enum class Bf16Products {
-  Widened,  ///< fused multiply-adds in f32 on operands converted to f32
-  Dot,      ///< vdpbf16ps; results have the bits of Widened, but denormals become 0
+  Widened, ///< fused multiply-adds in f32 on operands converted to f32
+  /// The instruction vdpbf16ps. Results have the same bits as with Widened, except that denormals
+  /// become 0.
+  Dot,
   Tiles,    ///< tdpbf16ps of AMX
   TileLoops ///< loops with the arithmetic of tdpbf16ps, for tests on any CPU
 };

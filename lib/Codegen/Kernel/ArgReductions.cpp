@@ -28,8 +28,8 @@
 //     the initial values v0 and i0.
 //
 // The emitted code reads each row twice, the second time from the cache if the row fits into it.
-// The rewrite takes time linear in the number of ops. It requires that the position is the index of
-// the only reduced loop.
+// The rewrite takes time linear in the number of ops. The rewrite requires that the position is the
+// index of the only reduced loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,8 @@ namespace {
 /// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  Value candidate;      // x; does not depend on the results so far (v and i)
+  // The value x of an element, which does not depend on the results so far (v and i).
+  Value candidate;
   bool greatest = true; // true if the greatest value is chosen, false if the least
   bool last = false;    // true if the last of equal elements is chosen, false if the first
   bool nanWins = false; // true if NaN is chosen over all other values, false if NaN is never chosen
@@ -135,9 +136,9 @@ static Value otherOf(Value value, Value first) {
   return either.getRhs() == first ? either.getLhs() : Value();
 }
 
-/// Returns true if `valueCondition` is c = (v > x | v != v) and `indexCondition` is c | (v == x & i
-/// < k), where v is `kept`, x is `other`, i is `keptIndex` and k is `otherIndex`. Sets `greatest`
-/// to false if c contains v < x instead of v > x.
+/// Let v be `kept`, x `other`, i `keptIndex` and k `otherIndex`. Returns true if `valueCondition`
+/// is (v > x | v != v), and `indexCondition` is `valueCondition` | (v == x & i < k). If the first
+/// comparison is v < x instead of v > x, sets `greatest` to false.
 static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other,
                          Value keptIndex, Value otherIndex, bool &greatest) {
   auto either = valueCondition.getDefiningOp<arith::OrIOp>();
@@ -208,10 +209,6 @@ static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   return pair;
 }
 
-//===----------------------------------------------------------------------===//
-// Emission
-//===----------------------------------------------------------------------===//
-
 namespace {
 class ArgReductionWriter {
 public:
@@ -239,8 +236,9 @@ private:
 };
 } // namespace
 
-/// Emits a reduction over the loops of the original op, which starts with `init` and has the body
-/// `body`. The additional inputs `more` have the shape of the original op's results.
+/// Emits a reduction over the loops of the original op. The reduction starts with `init` and has
+/// the body `body`. In addition to the inputs of the original op, it has the inputs `more`, which
+/// have the shape of the original op's results.
 Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned result, Body body) {
   auto type = cast<RankedTensorType>(op.getResult(result).getType());
   Value constant = arith::ConstantOp::create(b, loc, init);
@@ -310,8 +308,8 @@ Value ArgReductionWriter::equals(OpBuilder &nested, Value x, Value y) {
   return arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, x, y);
 }
 
-/// Emits the condition under which x, a result of the emitted reduction, replaces the initial value
-/// y.
+/// Emits the condition that x wins against y, where x is a result of the emitted reduction and y is
+/// the initial value.
 Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   if (!pair.greatest)
     std::swap(x, y);

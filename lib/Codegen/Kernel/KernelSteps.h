@@ -21,8 +21,8 @@ struct Step {
 
   Value value;
   StepKind kind = StepKind::Map;
-  /// If the step is a reduction: the reducing op, the number of that op's result, and an op of its
-  /// body that defines how partial results are combined.
+  /// These members are set if the step is a reduction. The step is result `result` of `op`.
+  /// `combiner` is an op in the body of `op` that defines how partial results are combined.
   linalg::GenericOp op;
   unsigned result = 0;
   Operation *combiner = nullptr;

@@ -108,10 +108,11 @@ private:
       return VectorType::get(vector.getShape(), element, vector.getScalableDims());
     return element;
   }
-  /// Returns n and 2^e for e = n - below. n is x · factor (or x if `factor` is null), rounded to an
-  /// integer. The power is correct if e is in the range of normal exponents, and 0 if e is one less
-  /// than the least of them. An addition of a large constant leaves e + bias in the low bits of the
-  /// sum, and a shift moves these bits to the exponent.
+  /// Rounds x · factor to an integer n (or x, if `factor` is null). Returns n, and 2^e for e = n -
+  /// below. The power is correct if e is the exponent of a normal number. It is 0 if e is one less
+  /// than the least of these exponents. To compute the power, the code adds a large constant, after
+  /// which the low bits of the sum contain e + bias. A shift then moves these bits to the place of
+  /// the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));

@@ -67,7 +67,7 @@ static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, s
 
 namespace {
 
-/// Seconds of one run of a block, or of all iterations of a loop.
+/// Times in seconds of one run of a block, or of all iterations of a loop.
 struct Times {
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
 
@@ -80,8 +80,9 @@ struct Times {
     bound = turns * solver.getLowerBound();
   }
 
-  /// Corrects the times of the block around a loop. Before the correction, these times count the
-  /// scheduled time of the loop as compute.
+  /// Corrects the times of a block that contains a loop. Before the correction, each of these times
+  /// includes the scheduled time of the loop. The correction replaces it by the time of the loop
+  /// that has the same meaning.
   void refine(const Times &loop) {
     compute += loop.compute - loop.scheduled;
     unscheduled += loop.unscheduled - loop.scheduled;

@@ -48,8 +48,8 @@ void ScheduleSolver::addBytes(unsigned from, unsigned to, int64_t bytes) {
     extra[slot] += bytes;
 }
 
-/// Returns the last slot to which a transfer can be extended from slot `from` towards slot `to`: at
-/// each fixed command in between, memory must have space for the transfer's bytes.
+/// Returns how far a transfer can be extended from slot `from` towards slot `to`. At each fixed
+/// command over which the transfer is extended, memory must have space for the transfer's bytes.
 unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, unsigned to,
                                        bool downwards, int64_t bytes) const {
   auto fits = [&](unsigned slot) {
@@ -333,7 +333,8 @@ llvm::SmallVector<ScheduleEvent> ScheduleSolver::getOrder() const {
   return order;
 }
 
-/// Returns the part of a launch's exposed seconds that is attributed to the given collective.
+/// Returns for how many seconds commands wait for the given transfer. If commands wait for a
+/// launch, its seconds are divided among its transfers in proportion to their durations.
 double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   const Transfer &transfer = transfers[index];
   if (transfer.bucket == none)
@@ -344,8 +345,9 @@ double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   return sum > 0 ? line.exposed[transfer.bucket] * getSeconds(transfer) / sum : 0;
 }
 
-/// Returns the transfers that start together at an event. At the first start of a bucket, these are
-/// all members of the bucket; at the other starts of the bucket, there are none.
+/// Returns the transfers that start together at an event. If the event is the first start of a
+/// bucket, these are all members of the bucket. For the other starts of the bucket, the list is
+/// empty.
 SmallVector<unsigned> ScheduleSolver::getLaunch(const Event &event) const {
   const Transfer &transfer = transfers[event.index];
   if (transfer.bucket == none)
@@ -381,8 +383,9 @@ double ScheduleSolver::getLowerBound() const {
   std::map<unsigned, SmallVector<LinkJob>> jobs; // jobs of each link, by number of the link
   for (const Transfer &transfer : transfers) {
     // The commands that move with another transfer precede this transfer if the whole window of the
-    // other transfer is before the window of this transfer. They follow it if the whole window is
-    // after. If the two windows share a slot, the order is open.
+    // other transfer is before the window of this transfer. They follow this transfer if the whole
+    // window of the other transfer is after the window of this transfer. If the two windows share a
+    // slot, the order is not known.
     double head = problem.getTime(transfer.earliest),
            tail =
                problem.getEndTime() - problem.getTime(std::max(transfer.earliest, transfer.latest));

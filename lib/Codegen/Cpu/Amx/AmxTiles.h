@@ -41,8 +41,8 @@ void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accu
 /// Emits the configuration of all tile registers: 16 rows of 64 bytes. `place` has configBytes
 /// bytes.
 void emitConfigure(CodeBuilder &b, const Pointer &place);
-/// Emits the release of the tile registers. The operating system then need not save them when it
-/// switches threads.
+/// Emits the release of the tile registers. After the release, the operating system need not save
+/// the registers when it switches threads.
 void emitRelease(CodeBuilder &b);
 
 } // namespace mlir::fsdp::amx

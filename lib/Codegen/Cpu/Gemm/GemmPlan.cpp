@@ -35,14 +35,15 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. They are
-/// smaller because these products read more bytes per cycle. The panel is small enough for the L1
-/// cache, and the block takes half of an L2 cache of 2 MiB.
+/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. These sizes
+/// are smaller than those above, because products with tile registers read more bytes per cycle.
+/// The panel is small enough for the L1 cache, and the block takes half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
-/// Values of k of a slab and panels of a strip, for tile registers. The slab of a panel of lhs and
-/// the sums of a strip, each 16 KiB for tiles of 32 x 32 sums, stay in the L1 cache.
+/// Number of values of k per slab, and number of panels per strip, if tile registers are used. The
+/// slab of a panel of lhs and the sums of a strip, each 16 KiB for tiles of 32 x 32 sums, stay in
+/// the L1 cache.
 static constexpr int64_t tileSlab = 256, tileStrip = 4;
 /// Minimum size in bytes of a result that is stored past the caches.
 static constexpr int64_t streamedBytes = 2 << 20;
@@ -109,9 +110,9 @@ static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile
                                        : all / inner * llvm::alignTo(inner, tile);
 }
 
-/// Chooses the register tile for tile registers: how many rows and columns of tiles of sums are
-/// kept in the eight registers. In the model, for 32 values of k, a product takes 16 cycles and a
-/// load of a tile takes 8 cycles.
+/// Chooses the register tile if tile registers are used. The sums are kept in a rectangle of the
+/// eight tile registers, and this function chooses how many rows and columns the rectangle has. In
+/// the model, for 32 values of k, a product takes 16 cycles and a load of a tile takes 8 cycles.
 static void chooseTileRegisters(const Problem &problem, Plan &plan) {
   SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
   double best = 0;
@@ -213,7 +214,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
     plan.colGroup = llvm::alignTo(group, plan.strip);
   }
-  // With several slabs, sums are loaded and stored several times, which is faster in scratch.
+  // If a block of k has several slabs, sums are loaded and stored several times. This is faster if
+  // the sums are in scratch instead of the result's buffer.
   plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;

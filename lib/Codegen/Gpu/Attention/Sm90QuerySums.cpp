@@ -25,10 +25,6 @@ using namespace mlir::fsdp::tile;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr int64_t lanesOfQuery = 8, numbersOfLane = 8;
 
-//===----------------------------------------------------------------------===//
-// Norms
-//===----------------------------------------------------------------------===//
-
 int64_t attention::normBlocks(const Sm80Problem &problem) {
   return problem.shape.batch * problem.shape.heads * problem.plan.rowStride /
          (normThreads / lanesOfQuery);
@@ -56,7 +52,8 @@ static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   return delta;
 }
 
-/// Sets the counts of parts with the indices `number`, `number` + `queries`, and so on, to zero.
+/// Sets every `queries`-th of the counts of parts to zero, beginning with the count at index
+/// `number`.
 static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, int64_t queries) {
   int64_t counts = plan.order.kvHeads * plan.order.keyBlocks;
   b.loop(number, b.constant(counts), queries, [&](Value count) {
@@ -94,10 +91,6 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
   });
 }
 
-//===----------------------------------------------------------------------===//
-// dQ from its sums
-//===----------------------------------------------------------------------===//
-
 int64_t attention::queriesOfSumsBlocks(const Sm80Problem &problem) {
   const Shape &shape = problem.shape;
   return shape.batch * shape.heads * problem.plan.rowStride /
@@ -115,7 +108,7 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   Value count =
       b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // If byColumns is true, a thread reads sums of all warpgroups, otherwise those of one.
+  // If byColumns is true, the sums of a row belong to all warpgroups, otherwise to one warpgroup.
   int64_t parts = sums.byColumns ? sums.groups : 1;
   if (!sums.byColumns)
     first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));

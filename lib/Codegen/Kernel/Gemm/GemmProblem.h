@@ -58,12 +58,12 @@ struct Digit {
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  /// For each loop d of `op`, the stride of linalg.index d for each digit.
+  /// indexStrides[d] is for loop d of `op`. It holds the strides of linalg.index d, one per digit.
   SmallVector<SmallVector<int64_t>> indexStrides;
 };
 
 struct StoreStep {
-  Value value; ///< stored tensor, as returned by key()
+  Value value; ///< the stored tensor or, if this is a view, the tensor that it views; see key()
   Operand dest;
 };
 
