@@ -25,7 +25,7 @@ def value(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def set_weights(module) -> None:
-    """Sets the parameters of a PyTorch module to these values."""
+    """Sets each parameter of a PyTorch module to the result of ``value`` for this parameter."""
     import torch
 
     with torch.no_grad():
@@ -41,7 +41,7 @@ def draw(shape: tuple[int, ...], dtype, limit: int, random) -> np.ndarray:
 
 
 def limits_of(examples: list[np.ndarray]) -> list[int]:
-    """Returns 1 + the largest id of each example of integers, and 0 for each example of floats."""
+    """Returns, for each example, one plus its largest id, or 0 if the example contains floats."""
     return [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
 
 

@@ -5,8 +5,8 @@
     python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
 
 Each function in the table PLANTS changes a module or its batch. The script then exports the changed module. The export must be refused or issue a
-warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if none of these
-three conditions is true for some change.
+warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if there is a
+change for which none of these three conditions is true.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
 NEAR = 2e-5  # allowed relative difference of losses
-# Allowed differences of weights. The first number is a fraction of the largest change of the tensor in training. For rounding, the second number is
-# added for each step; it is a fraction of the largest element of the tensor.
+# The difference of a weight may be as large as a sum of three terms. The first term is NEAR_WEIGHTS times the largest change of the tensor in training. The second
+# term is ROUNDING times the largest element of the tensor.
 NEAR_WEIGHTS, ROUNDING = 2e-3, 4e-7
 # If a tensor, such as a bias of keys, changes by less than this fraction of the largest change of all tensors, its change consists only of rounding
 # errors.

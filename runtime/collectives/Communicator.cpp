@@ -105,8 +105,6 @@ void Communicator::reportMissing(uint32_t collective, uint32_t rank,
                      watchdog->timeoutSeconds(), describe(collective).c_str(), names.c_str()));
 }
 
-//===- One process --------------------------------------------------------===//
-
 void Communicator::exchange(const void *mine, size_t bytes, void *all) {
   if (bytes)
     std::memcpy(all, mine, bytes);

@@ -39,7 +39,7 @@ struct alignas(64) RankProgress {
   std::atomic<uint64_t> label{0}, program{0};
   /// number of the step, or number of the run of `program`
   std::atomic<uint64_t> number{0};
-  /// `collective`: index of a collective, plus 1; 0 if no collective was started
+  /// `collective`: index of the collective that was started last, plus 1; 0 if none was started
   std::atomic<uint32_t> command{0}, collective{0};
   /// number of entries of the ring buffer `recorder`
   static constexpr uint64_t recorded = 64;
@@ -53,15 +53,15 @@ public:
       : own(new RankProgress[ranks]), ownFlag(new std::atomic<uint32_t>(0)),
         progressBase(reinterpret_cast<char *>(own.get())), flag(ownFlag.get()), ranks(ranks),
         timeout(timeoutSeconds) {}
-  /// Uses memory of the caller, which may be shared with other processes. The RankProgress of rank
-  /// r is at the address `progressBase` plus r * `stride` bytes.
+  /// The objects RankProgress are in memory of the caller, which may be shared with other
+  /// processes. The object of rank r is at the address `progressBase` plus r * `stride` bytes.
   Watchdog(RankProgress *progressBase, size_t stride, std::atomic<uint32_t> *flag, uint32_t ranks,
            double timeoutSeconds)
       : progressBase(reinterpret_cast<char *>(progressBase)), stride(stride), flag(flag),
         ranks(ranks), timeout(timeoutSeconds) {}
-  /// Returns a watchdog for a program that one process runs on its own, while other ranks may wait
-  /// for rank `rank` of this process. The heartbeats of this program count as heartbeats of `rank`.
-  /// The collectives of this program are not recorded.
+  /// Returns a watchdog for a program that only this process runs. Meanwhile, ranks of other
+  /// processes may wait for rank `rank` of this process: the heartbeats of the program count as
+  /// heartbeats of `rank`. The collectives of the program are not recorded.
   std::unique_ptr<Watchdog> alone(uint32_t rank) const {
     auto watchdog = std::make_unique<Watchdog>(&progressAt(rank), stride, flag, 1, timeout);
     watchdog->meets = false;

@@ -33,7 +33,7 @@ namespace fsdprt {
 
 class CudaQueue;
 
-/// When a command began and when it ended. If the device has a timeline, `from` and `to` are
+/// The times at which a command began and ended. If the device has a timeline, `from` and `to` are
 /// numbers of time stamps. Otherwise they are results of monotonicNanoseconds(). The value 0 means
 /// that the time is unknown.
 struct DeviceSpan {

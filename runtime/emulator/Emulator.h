@@ -52,11 +52,11 @@ struct Launch {
 
 struct Counters {
   uint64_t instructions = 0;     ///< number of instructions that warps have executed
-  uint64_t laneInstructions = 0; ///< instructions executed by lanes whose guard is true
+  uint64_t laneInstructions = 0; ///< `instructions`, each multiplied by the number of its lanes
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
   uint64_t globalSectors = 0; ///< 32-byte sectors that warp instructions access, in total
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< passes over the banks without bank conflicts
+  uint64_t sharedPasses = 0;  ///< passes over the banks that would suffice without bank conflicts
   uint64_t bankConflicts = 0; ///< additional passes because of bank conflicts
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
   uint64_t multiplyAdds = 0; ///< multiply-adds of matrix instructions

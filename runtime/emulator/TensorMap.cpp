@@ -67,8 +67,6 @@ uint64_t TensorMap::boxBytes() const {
   return bytes;
 }
 
-//===- Checks -------------------------------------------------------------===//
-
 static unsigned long long number(uint64_t value) { return value; }
 
 static void checkKinds(const TensorMap &map) {
@@ -132,8 +130,6 @@ static void checkBox(const TensorMap &map) {
              "spans",
              row, spanOf(map.swizzle));
 }
-
-//===- Encoding -----------------------------------------------------------===//
 
 /// Returns the FNV-1a hash of all bytes that precede the checksum.
 static uint32_t checksumOf(const Encoded &encoded) {

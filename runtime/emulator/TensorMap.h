@@ -85,7 +85,7 @@ constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle) {
   return swizzled(address, swizzle, address >> 7);
 }
 
-/// Returns the width of the pattern of a swizzle in bytes. It is 32, 64 or 128.
+/// Returns the number of bytes in which the pattern of a swizzle repeats, or 16 without a swizzle.
 constexpr uint32_t spanOf(TensorSwizzle swizzle) { return 16u << static_cast<uint32_t>(swizzle); }
 
 } // namespace fsdprt::emulate

@@ -59,8 +59,6 @@ private:
 };
 } // namespace
 
-//===- Kinds of ranks -----------------------------------------------------===//
-
 static void addSplit(const fb::Slice *slice, std::set<uint64_t> &splits) {
   if (slice && slice->piece())
     splits.insert(slice->split());
@@ -131,8 +129,6 @@ static std::string nameOf(const Ranks &ranks) {
                         (unsigned long long)ranks.all.back())
                : format("%zu ranks, such as %llu,", count, (unsigned long long)ranks.first);
 }
-
-//===- Walks --------------------------------------------------------------===//
 
 void NullDevice::add(const WalkCounts &counts) {
   result.counts.commands += counts.commands;
@@ -214,8 +210,6 @@ void NullDevice::walkRanks(const fb::Manifest &manifest, const std::vector<uint6
   result.walked += walked.size();
   walkInits(manifest, ranks, walked);
 }
-
-//===- Whole runs ---------------------------------------------------------===//
 
 void NullDevice::checkPeers() const {
   for (const auto &[rank, peer] : options.peers) {

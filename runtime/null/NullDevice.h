@@ -6,8 +6,8 @@
 //
 // Walks the commands of a run on all ranks without executing kernels. The run consists of the
 // initial values, steps, an evaluation between steps, steps after a resume from a save, and the
-// unsharded reference. The walk takes the bytes that kernels read and write from the description in
-// the artifact, and does not check this description.
+// unsharded reference. The artifact describes which bytes a kernel reads and writes, and the walk
+// does not check this description.
 //
 //  1. Check that the collectives of all ranks match (Order.h).
 //  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).

@@ -20,8 +20,8 @@ using namespace fsdprt;
 
 namespace {
 
-/// A collective of the program, whose loops are unrolled. isSame() compares the properties that
-/// must be equal on all members.
+/// One execution of a collective command. An iteration of a loop executes the command again.
+/// isSame() compares the properties that must be equal on all members.
 struct Meeting {
   const fb::Command *command;
   uint32_t number; // number of the command

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each command:
+// Executes these steps for each command:
 //  1. Begin buffers.
 //  2. Compare each access with the shadow (Shadow.h), and record the access there.
 //  3. End buffers.
@@ -31,10 +31,8 @@ RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const
       accesses(manifest, layout, mesh, rank), buffers(manifest, layout), shadow(endOf(layout) + 1),
       times(1, 0) {}
 
-//===- The host -----------------------------------------------------------===//
-
-/// Records an access by the host. The host accesses memory between two runs of programs, as if it
-/// were a command on the compute stream.
+/// Records an access by the host as if a command on the compute stream made it, because the host
+/// accesses memory only between two runs of programs.
 void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   Access access(Access::Role::host);
   access.reads = access.needsValue = !writes;
@@ -84,8 +82,6 @@ void RankWalk::run(const fb::Program &program, const std::string &title) {
   now.command = nullptr;
   hostTouches(layout.block()->offset(), layout.block()->bytes(), false);
 }
-
-//===- Commands -----------------------------------------------------------===//
 
 void RankWalk::endRange(uint64_t begin, uint64_t end) {
   shadow.end(std::min(begin, shadow.size()), std::min(end, shadow.size()));
@@ -218,16 +214,14 @@ void RankWalk::wait(uint32_t id) {
 }
 
 /// Reports transfers that a program or an iteration has started but not waited for. `before`
-/// contains the ids of the transfers that were in flight at the begin of the block, in ascending
-/// order.
+/// contains the ids of the transfers that were in flight at the beginning of the block, in
+/// ascending order.
 void RankWalk::endBlock(const std::vector<uint32_t> &before) {
   for (const auto &[id, transfer] : flying)
     if (!std::binary_search(before.begin(), before.end(), id))
       report(Fault::wait, format("never %u", transfer.start.number),
              format("%s is not waited for", describe(transfer.start).c_str()));
 }
-
-//===- Accesses -----------------------------------------------------------===//
 
 bool RankWalk::checkPlace(const Access &access) {
   std::string key = format("%u %s", now.number, Accesses::nameOf(access).c_str());
@@ -300,8 +294,6 @@ void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint
          format("%s reads %s as %s%s", describe(now).c_str(), rangeText(begin, end).c_str(),
                 Accesses::nameOf(access).c_str(), left.c_str()));
 }
-
-//===- Messages -----------------------------------------------------------===//
 
 void RankWalk::report(Fault fault, const std::string &key, const std::string &text) {
   findings.add(fault, programName + " " + key,

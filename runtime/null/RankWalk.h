@@ -27,8 +27,8 @@
 namespace fsdprt {
 
 struct WalkCounts {
-  /// `events` is the number of starts of transfers and of waits. `bytes` is the sum of the bytes of
-  /// all accesses.
+  /// `events` is the number of started transfers plus the number of waits. `bytes` is the sum of
+  /// the bytes of all accesses.
   uint64_t commands = 0, events = 0, bytes = 0;
 };
 

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An interval map over the offsets of a layout. Each cell records whether its bytes were written
-// during the lifetime of their buffer, the last write, and the reads by transfers since this write.
-// A cell is split where an access begins or ends. Cells are merged when one access writes all of
-// their bytes. The number of cells therefore depends on the number of commands, and not on the
-// number of bytes.
+// Declares an interval map of the offsets of a layout. Each cell records whether its bytes were
+// written during the lifetime of their buffer, the last write, and the reads by transfers since
+// this write. A cell is split where an access begins or ends. Cells are merged when one access
+// writes all of their bytes. The number of cells therefore depends on the number of commands, and
+// not on the number of bytes.
 //
 // An epoch is the time of an access: a stream, and a count on this stream. A clock contains the
 // last epoch of each stream that is known to be over. If one of two accesses is a write, they race

@@ -92,10 +92,6 @@ bool fsdp::printedHelp(ArrayRef<char *> arguments) {
   return false;
 }
 
-//===----------------------------------------------------------------------===//
-// Reading
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// Declares the rows of the table of options as options of llvm::cl. The destructor unregisters
 /// these options, because the linker, which runs in this process, resets all registered options.
@@ -217,10 +213,6 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
     return fail(*problem, line.file);
   return line;
 }
-
-//===----------------------------------------------------------------------===//
-// Checks beyond the table
-//===----------------------------------------------------------------------===//
 
 /// Returns the names of all stages as the text "import, shard, ..., plan or codegen".
 static std::string listStages() {

@@ -73,7 +73,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  // The value to which the next segment is appended if it belongs to it.
+  // The value to which the next segment is appended if the segment belongs to this value.
   std::string *value = nullptr;
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;

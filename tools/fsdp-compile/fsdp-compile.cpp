@@ -174,7 +174,7 @@ static int finish(StepCompilation &step) {
   return !writes || succeeded(runPhases(step, "package", "package")) ? 0 : 1;
 }
 
-/// Checks the values of options before the stages that read them, which may not run.
+/// Checks values of options here, because the stages that read these options may not run.
 static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
       failed(loadCluster(module.getContext(), options.plan.cluster)))

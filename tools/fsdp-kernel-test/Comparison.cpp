@@ -12,9 +12,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the allowed error of a result. It is the error that the type of the result allows. If
-/// the kernel, unlike the oracle, rounds intermediate values to a coarser type, it is the error
-/// that this type allows.
+/// Returns the allowed error of a result. It depends on the type of the result. If the kernel,
+/// unlike the oracle, rounds intermediate values to a coarser type, the allowed error depends on
+/// the coarser type instead.
 static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   if (bounds.tolerance)
     return *bounds.tolerance;
@@ -182,7 +182,7 @@ static bool keepsWithin(Trial &trial, unsigned number) {
   return isIntact && isSame;
 }
 
-/// Returns true if kernel and oracle write the values `fsdp.values` of an argument.
+/// Returns true if kernel and oracle write the values that the attribute `fsdp.values` gives.
 static bool givesValues(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   DenseElementsAttr values = valuesOf(argument);

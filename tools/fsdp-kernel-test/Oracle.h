@@ -25,7 +25,7 @@ std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, uns
 /// and that each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
-/// Checks that each fsdp.from names a result of an earlier kernel, and that their types are equal.
+/// Checks that each fsdp.from names a result of an earlier kernel that has the argument's type.
 LogicalResult verifySources(ArrayRef<func::FuncOp> kernels);
 
 /// Runs the reference kernels in f64. Stores the results that later kernels get as inputs.

@@ -14,10 +14,6 @@ using namespace mlir::fsdp;
 
 using Kernel = void (*)(void *const *, int64_t, int64_t, void *);
 
-//===----------------------------------------------------------------------===//
-// CPU
-//===----------------------------------------------------------------------===//
-
 CpuSubject::CpuSubject(const Image &image) : image(image) {
   int file = memfd_create("kernels", 0);
   if (write(file, image.elf.data(), image.elf.size()) == static_cast<ssize_t>(image.elf.size()))
@@ -80,10 +76,6 @@ void CpuSubject::describe(size_t index, llvm::raw_ostream &os) const {
     os << " " << phase.extent << "/" << phase.tile;
   os << ", shared " << info.sharedBytes << ", worker " << info.workerBytes;
 }
-
-//===----------------------------------------------------------------------===//
-// Emulator
-//===----------------------------------------------------------------------===//
 
 bool EmulatedSubject::run(size_t index, std::vector<Buffer> &bindings, Split) {
   const GpuKernel &kernel = image.kernels[index];

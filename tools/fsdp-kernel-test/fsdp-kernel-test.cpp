@@ -99,8 +99,8 @@ static bool isNarrow(func::FuncOp kernel) {
   });
 }
 
-/// Returns true if the module has a kernel, or with --only a kernel of that name. Otherwise prints
-/// an error.
+/// Returns true if the module has a kernel. With --only, returns true if the module has a kernel of
+/// this name. Otherwise prints an error.
 static bool hasKernels(ModuleOp module) {
   SmallVector<StringRef> names;
   for (auto kernel : module.getOps<func::FuncOp>())
@@ -122,8 +122,8 @@ static bool hasKernels(ModuleOp module) {
 }
 
 /// Returns the kernels of the module that the options select, and erases all other functions. With
-/// --only, this kernel is selected. If results are compared, the kernels from whose results its
-/// arguments get their values are selected too.
+/// --only, selects the kernel of this name. If results are compared, also selects the kernels from
+/// which arguments of a selected kernel get their values.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto only = module.lookupSymbol<func::FuncOp>(options.only);

@@ -24,10 +24,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::modelgen;
 
-//===----------------------------------------------------------------------===//
-// Specs
-//===----------------------------------------------------------------------===//
-
 /// A parsed specification. The loops of "nk,ok->no" are those of the result, n and o, and then k.
 struct Emitter::Loops {
   SmallVector<AffineMap> maps; // maps of the operands, then of the result
@@ -70,10 +66,6 @@ private:
     return AffineMap::get(letters.size(), 0, exprs, context);
   }
 };
-
-//===----------------------------------------------------------------------===//
-// The function
-//===----------------------------------------------------------------------===//
 
 static FloatType floatType(DType type, MLIRContext *context) {
   switch (type) {
@@ -145,10 +137,6 @@ Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));
 }
-
-//===----------------------------------------------------------------------===//
-// Building blocks
-//===----------------------------------------------------------------------===//
 
 Value Emitter::empty(ArrayRef<int64_t> shape, FloatType type) {
   return tensor::EmptyOp::create(builder, builder.getUnknownLoc(), shape, type);
@@ -263,10 +251,6 @@ Value Emitter::round(Value value, StringRef what) {
   return map(letters + "->" + letters, value, narrow, what,
              [](ArrayRef<Scalar> x) { return x[0]; });
 }
-
-//===----------------------------------------------------------------------===//
-// Layers
-//===----------------------------------------------------------------------===//
 
 Value Emitter::embed(Value table, StringRef what) {
   int64_t columns = cast<RankedTensorType>(table.getType()).getDimSize(1);

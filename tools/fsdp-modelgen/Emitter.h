@@ -71,8 +71,8 @@ public:
   /// element becomes 0 with the probability `probability`. The other elements are multiplied by a
   /// factor that keeps the expected value of each element.
   Value dropout(Value x, double probability, StringRef what);
-  /// Builds a linear layer. `spec` is the product of x and the weight: "nk,ko->no" (GPT-2) or
-  /// "nk,ok->no" (Llama). `bias` may be null.
+  /// Builds a linear layer. `spec` describes the product of x and the weight: "nk,ko->no" (GPT-2)
+  /// or "nk,ok->no" (Llama). `bias` may be null.
   Value linear(StringRef spec, Value x, Value weight, Value bias);
   Value layerNorm(Value x, Value weight, Value bias);
   Value rmsNorm(Value x, Value weight);
@@ -80,7 +80,7 @@ public:
   /// Builds causal attention. q has the shape [b, t, h, d] or, if several query heads share a
   /// key/value head, [b, t, h, g, d]. k and v have the shape [b, t, h, d].
   Value causalAttention(Value q, Value k, Value v, double scale);
-  /// Ends the function. Its result is the mean cross-entropy of the scores x · headᵀ.
+  /// Ends the function, whose result is the mean cross-entropy of the scores x · headᵀ.
   void finish(Value x, Value head);
 
 private:

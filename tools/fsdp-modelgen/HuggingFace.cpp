@@ -28,7 +28,7 @@ using namespace mlir::fsdp::modelgen;
 using llvm::Twine;
 using Kind = JsonValue::Kind;
 
-/// Returns true for keys without effect on the model: tokenizers, generation, other tasks' heads.
+/// Returns true if a key does not affect the model, for example a key for text generation.
 static bool leavesMathsAlone(StringRef key) {
   static const llvm::StringSet<> names = {"architectures",
                                           "auto_map",

@@ -53,12 +53,8 @@ std::vector<Parameter> modelgen::llamaParameters(const ModelConfig &config) {
   return list;
 }
 
-//===----------------------------------------------------------------------===//
-// Rotary embedding
-//===----------------------------------------------------------------------===//
-
-/// Scales a frequency. The method of Llama 3.1 divides low frequencies by `factor`, keeps high
-/// frequencies, and interpolates between both for the frequencies between them.
+/// Scales a frequency. The method of Llama 3.1 divides low frequencies by `factor`, does not change
+/// high frequencies, and interpolates between these two results for the frequencies in between.
 static double stretch(double frequency, const RopeScaling &scaling) {
   if (scaling.kind == RopeScaling::Kind::None)
     return frequency;
@@ -110,10 +106,6 @@ static Value rotate(Emitter &emit, Value x, const Rotation &rotation, const std:
                [](ArrayRef<Scalar> in) { return in[1] * in[2] + in[0] * in[3]; });
   return emit.concat(newLow, newHigh, 3, what + ".rope");
 }
-
-//===----------------------------------------------------------------------===//
-// Layers
-//===----------------------------------------------------------------------===//
 
 static Value linear(Emitter &emit, Value x, const std::string &name, bool bias) {
   emit.setScope(name);

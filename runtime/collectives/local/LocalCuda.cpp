@@ -18,7 +18,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr uint64_t pieceElements = 16; // segment boundaries are multiples of it, in elements
+static constexpr uint64_t pieceElements = 16; // segments begin at multiples of this many elements
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
@@ -36,8 +36,6 @@ LocalCuda::LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins)
                 spins) {}
 
 LocalCuda::~LocalCuda() = default;
-
-//===- Set-up -------------------------------------------------------------===//
 
 void LocalCuda::checkGroups() const {
   for (const Collective &each : collectives)
@@ -79,8 +77,6 @@ void LocalCuda::connect() {
       slots.push_back(std::make_unique<CollectiveSlot>(queueOf(rank)));
   tables = std::make_unique<Table[]>(ranks() * numCollectives());
 }
-
-//===- Collectives --------------------------------------------------------===//
 
 CudaQueue::Lane LocalCuda::laneOf(uint32_t collective) const {
   return reduces(getKey(collective).kind) ? CudaQueue::reduce : CudaQueue::gather;

@@ -64,7 +64,7 @@ private:
     CudaMark begun, summed, done;
     DeviceSpan span; ///< time stamps of the transfers of the rank
   };
-  /// State of a group in a collective, stored at the index of the group's first member.
+  /// State of a collective in a group. It is stored at the index of the group's first member.
   struct Table {
     std::mutex mutex;
     uint32_t arrived = 0;

@@ -98,8 +98,6 @@ void MpiCommunicator::endService() {
   service.join();
 }
 
-//===- Meeting ------------------------------------------------------------===//
-
 void MpiCommunicator::agree(const std::string &agreement) {
   std::vector<char> mine(Agreement::limit + 1), all(mine.size() * ranks());
   std::memcpy(mine.data(), agreement.data(), std::min(agreement.size(), Agreement::limit));
@@ -127,8 +125,8 @@ void MpiCommunicator::checkSchedule() {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   std::vector<uint64_t> all(ranks());
   exchange(&hash, sizeof hash, all.data());
-  // Keep each rank alive until all ranks have received all hashes, so that all ranks report the
-  // same error.
+  // Do not continue before all ranks have received all hashes. Otherwise a rank that detects a
+  // difference could end early, and the other ranks would report a lost rank instead.
   barrier();
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
@@ -172,8 +170,6 @@ void MpiCommunicator::connect() {
   makeFlights();
   barrier();
 }
-
-//===- Progress -----------------------------------------------------------===//
 
 /// Advances all collectives in flight. Returns true if at least one of them has made progress. The
 /// caller must hold the mutex of the library.
@@ -307,8 +303,6 @@ void MpiCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &poo
       &pool, [&] { return operation.isDone(); }, beats,
       [&] { reportMissing(collective, rank, *missing); });
 }
-
-//===- Between programs ---------------------------------------------------===//
 
 uint64_t MpiCommunicator::heardFromAll() const {
   uint64_t sum = 0;

@@ -30,7 +30,8 @@ public:
   /// Returns how many messages have arrived from the process of a rank.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
   /// Returns a rank whose process has sent no message for `seconds`, although it has sent one
-  /// before and has not left the run. Time counts only while this process calls beat().
+  /// before and has not left the run. Periods in which this process does not call beat() are not
+  /// counted.
   std::optional<uint32_t> silent(double seconds) const;
   /// Announces to the other processes that this process will send no more messages. When all
   /// processes have announced this, no message is in flight.

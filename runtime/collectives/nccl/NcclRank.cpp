@@ -61,8 +61,6 @@ void NcclRank::onEveryComm(Call call) {
     call(all);
 }
 
-//===- Set-up and end -------------------------------------------------------===//
-
 void NcclRank::joinAll(const NcclId &id, uint32_t ranks, uint32_t rank) {
   useDevice();
   NcclConfig config;
@@ -182,8 +180,6 @@ void NcclRank::abort() noexcept {
   onEveryComm([&](NcclComm comm) { nccl.commAbort(comm); });
 }
 
-//===- Collectives ----------------------------------------------------------===//
-
 void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept {
   std::lock_guard<std::mutex> guard(lock);
   Flight &flight = flights[collective];
@@ -262,7 +258,8 @@ NcclResult NcclRank::issueLaunch(uint64_t end) {
   return group.end();
 }
 
-/// Issues queued collectives, in order, until an NCCL call is still in progress when it returns.
+/// Issues the queued launches in order. Stops before a launch whose collectives have not all been
+/// started, and after a launch whose NCCL call is still in progress.
 void NcclRank::pump() {
   if (hasExpired || failure)
     return;

@@ -6,9 +6,9 @@
 //
 // Each rank has an NCCL communicator of all ranks. From this communicator, one communicator for
 // each lane is split off. A lane consists of a group of the mesh and a channel (gather or reduce).
-// All collectives of a channel run on the same stream. The communicators are non-blocking: when a
-// call returns, it may still be in progress. The rank must not make another call before the
-// previous call has ended. From its start to its end, a collective has these states:
+// All collectives of a channel run on the same stream. The communicators are non-blocking: when an
+// NCCL function returns, its work may still be in progress. The rank must not make another call
+// before the previous call has ended. From its start to its end, a collective has these states:
 //
 //     queued    after begin(); waits for the previous call, and for collectives of the same launch
 //     issuing   after a poll; NCCL has the call, but has not put its work on the stream yet
@@ -23,8 +23,8 @@
 // work on the compute stream. Later, isOrdered() makes the compute stream wait for the event of the
 // collective.
 //
-// All NCCL calls of a rank are non-blocking, and are made by a thread that has locked `lock`. When
-// abort() is called, no other thread is therefore inside of NCCL.
+// All NCCL calls of a rank are non-blocking, and only a thread that has locked `lock` makes them.
+// While abort() runs, no other thread is therefore inside of NCCL.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,7 +27,7 @@ struct alignas(64) CollectiveSlot {
   uint64_t source = 0, target = 0; ///< offsets of the buffers from the base address of the rank
 };
 
-/// The process that supervises the ranks. The ranks check the heartbeat of this process in turn.
+/// The process that supervises the ranks. The ranks check that its heartbeat continues to change.
 struct alignas(64) Watcher {
   std::atomic<uint64_t> heartbeat{0}; // 0 until the first heartbeat
   uint32_t process = 0;
@@ -57,8 +57,7 @@ public:
     std::atomic<uint32_t> finished;              ///< 1 if the rank has called leave()
     /// event of the groups whose first member is this rank
     alignas(64) SharedFutexEvent event;
-    // The next members are used by exchange() and collect(). They are counters, and the data that
-    // is transferred.
+    // exchange() and collect() use the next members, which are counters and buffers for the data.
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;
     alignas(64) std::byte words[2][Communicator::exchangeLimit];
     alignas(64) std::byte mailbox[mailboxBytes];

@@ -45,8 +45,8 @@ private:
   void beat();
   void beatHeart();
   void checkWatcher();
-  /// Waits until ready() returns true, which the process of `rank` causes. Throws Error if the
-  /// process of `rank` sends no heartbeat for as long as the time limit.
+  /// Waits until ready() returns true, which happens when the process of `rank` has written to its
+  /// slot. Throws Error if that process sends no heartbeat for as long as the time limit.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
 

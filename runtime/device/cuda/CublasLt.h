@@ -50,7 +50,7 @@ enum LtMatrixAttribute : int { ltBatchCount = 5, ltBatchStride = 6 };
 enum LtPreferenceAttribute : int {
   ltMaxWorkspace = 1,
   ltReductionMask = 3,
-  /// attribute of A; the values 6, 7 and 8 are the same attribute of B, C and D
+  /// minimum alignment of A; the values 6, 7 and 8 denote the minimum alignments of B, C and D
   ltMinAlignmentA = 5
 };
 /// Values of cublasLtEpilogue_t: no epilogue, the addition of a bias, GELU, and the gradient of

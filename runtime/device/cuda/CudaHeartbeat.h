@@ -41,7 +41,7 @@ public:
 
 private:
   const CudaQueue &queue;
-  float *word = nullptr; ///< pinned memory: number of the last heartbeat, then 1, 2, ...
+  float *word = nullptr; ///< pinned: number of the last heartbeat, and the constants 1, 2, ...
   uint32_t counted = 0;
 };
 

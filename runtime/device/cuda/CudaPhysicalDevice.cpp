@@ -19,7 +19,7 @@ using namespace fsdprt;
 
 // default limit of shared memory, in bytes
 static constexpr uint64_t sharedWithoutAsking = 48 << 10;
-// Size in bytes of which each allocation of device memory is a multiple.
+// The size of each allocation of device memory is a multiple of this number of bytes.
 static constexpr uint64_t granularity = uint64_t(2) << 20;
 
 std::string CudaPhysicalDevice::Arenas::text() const {

@@ -42,7 +42,8 @@ private:
   const CudaQueue &first() const { return *queues.front(); }
 
   std::vector<const CudaQueue *> queues;
-  /// one mark for each queue; they connect the compute streams of the ranks
+  /// one mark for each queue; begin() and end() join the streams of all ranks to the capture by
+  /// them
   std::vector<std::unique_ptr<CudaMark>> marks;
   CudaGraphExec runs = nullptr;
 };

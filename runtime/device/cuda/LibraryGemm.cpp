@@ -62,8 +62,6 @@ static std::string textOf(const fb::Product &product) {
                 activations[static_cast<int>(product.activation())]);
 }
 
-//===- Descriptors --------------------------------------------------------===//
-
 struct LibraryGemm::Call {
   Call(const CublasLt &library, const fb::Product &product);
   ~Call();
@@ -138,8 +136,6 @@ LibraryGemm::Call::~Call() {
 void LibraryGemm::Call::place(LtProductAttribute pointer, const void *address) const {
   set(pointer, address);
 }
-
-//===- Algorithms ---------------------------------------------------------===//
 
 LibraryGemmPlans::LibraryGemmPlans(const Artifact &artifact)
     : library(artifact.getFile().c_str()), artifact(artifact) {
@@ -227,8 +223,6 @@ void LibraryGemmPlans::plan(const fb::Kernel &kernel, const fb::Phase &phase) {
              status == ltOk ? "" : (" (" + library.reason(status) + ")").c_str());
   entry->second = found.algorithm;
 }
-
-//===- Launches -----------------------------------------------------------===//
 
 LibraryGemm::LibraryGemm(std::shared_ptr<const LibraryGemmPlans> given, const Artifact &artifact)
     : plans(std::move(given)) {

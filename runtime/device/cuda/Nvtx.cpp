@@ -31,7 +31,7 @@ constexpr unsigned core = 1, rangePush = 9, rangePop = 11;
 constexpr uint32_t callbacksTable = 1, versionTable = 3;
 
 Function slots[modules][mostFunctions + 1];
-// pointers to slots; null before the first and after the last
+// pointers to the slots of each module, preceded and followed by a null pointer
 Function *tables[modules][mostFunctions + 2];
 
 int tableOf(unsigned module, Function ***table, unsigned *size) {

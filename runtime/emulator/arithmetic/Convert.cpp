@@ -33,8 +33,6 @@ struct Value {
   Integer integer;
 };
 
-//===- Sources ------------------------------------------------------------===//
-
 const Format *formatOf(Type type) {
   switch (type) {
   case Type::F16:
@@ -70,8 +68,6 @@ Value valueOf(uint64_t bits, Type type, bool flushes) {
     return {false, 0, size < 64 ? int64_t(bits << (64 - size)) >> (64 - size) : int64_t(bits)};
   return {false, 0, size < 64 ? bits & ((uint64_t(1) << size) - 1) : bits};
 }
-
-//===- Results ------------------------------------------------------------===//
 
 double roundToInteger(double value, Rounding rounding) {
   switch (rounding) {
@@ -166,8 +162,6 @@ uint64_t extended(uint64_t bits, Type type) {
   return isSigned(type) ? uint64_t(int64_t(bits << (64 - size)) >> (64 - size))
                         : bits & ((uint64_t(1) << size) - 1);
 }
-
-//===- Handlers -----------------------------------------------------------===//
 
 Conversion unpack(const Instruction &i) {
   Conversion how;
@@ -278,8 +272,6 @@ Handler fastHandler(const Conversion &how, bool isPair) {
   }
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 static void takeRounding(Decoder &d, Conversion &how) {
   int integer = d.modifiers.takeOneOf({"rni", "rzi", "rmi", "rpi"});

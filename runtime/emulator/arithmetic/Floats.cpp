@@ -22,8 +22,8 @@ FSDPRT_INLINE float in(float value) {
   return flushes ? flushed(value) : value;
 }
 
-/// If the instruction has .ftz, applies it to the operands and the result of an f32 operation. If
-/// the instruction has .sat, applies it to the result.
+/// With .ftz, replaces subnormal operands and results of an f32 operation by zeros. With .sat,
+/// clamps the result to [0, 1].
 template <typename Op, bool flushes, bool saturates>
 struct Single {
   static FSDPRT_INLINE float out(float value) {
@@ -112,8 +112,6 @@ struct CopySign {
   }
 };
 
-//===- Handlers -----------------------------------------------------------===//
-
 template <typename Op>
 Handler singleBinary(bool flushes, bool saturates) {
   if (flushes)
@@ -161,8 +159,6 @@ Step testProperty(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 static Handler nearestHandler(std::string_view name, Type type, bool flushes, bool saturates) {
   bool isDouble = type == Type::F64;

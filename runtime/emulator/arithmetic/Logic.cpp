@@ -47,7 +47,7 @@ struct Cnot {
   }
 };
 /// Shifts to the left. The shift amount is unsigned. An amount larger than the number of bits has
-/// the effect of the number of bits.
+/// the same effect as an amount that is equal to the number of bits.
 struct Shl {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the bounds and the alignment of accesses and whether the bytes that they read are
-// initialised, and counts memory traffic. Races.cpp checks accesses for races.
+// Checks the bounds and the alignment of accesses. Checks whether the bytes that they read are
+// initialised. Counts memory traffic. Races.cpp checks accesses for races.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,6 @@ std::string fsdprt::emulate::describe(const Place &place) {
   return format("%s + 0x%llx", place.storage->name.c_str(),
                 static_cast<unsigned long long>(place.offset));
 }
-
-//===- Places -------------------------------------------------------------===//
 
 void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned lane,
                          const Storage *nearest) const {
@@ -98,8 +96,6 @@ Place Access::resolve(Space space, uint64_t address, unsigned bytes, unsigned la
   return place;
 }
 
-//===- Checks -------------------------------------------------------------===//
-
 void Access::checkWritten(const Place &place, unsigned bytes, unsigned lane) const {
   const uint8_t *written = place.storage->written.data() + place.offset;
   auto missing = static_cast<const uint8_t *>(std::memchr(written, 0, bytes));
@@ -137,8 +133,6 @@ void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t t
                                (touch != Touch::Writes ? Storage::wasRead : 0) |
                                    (touch != Touch::Reads ? Storage::wasWritten : 0));
 }
-
-//===- Counting -----------------------------------------------------------===//
 
 void Traffic::add(const Place &place, uint64_t address, unsigned bytes) {
   size = bytes;

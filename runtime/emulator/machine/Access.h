@@ -27,7 +27,7 @@ struct Place {
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
 /// The memory accesses of one instruction of a warp. While an Access exists, no thread may acquire
-/// releases of other threads, since an Access stores results of comparisons of their times.
+/// releases of other threads, because the Access stores which earlier accesses precede it in order.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
@@ -68,7 +68,7 @@ private:
                                unsigned bytes, unsigned lane) const;
 
   /// The earlier access that was last found to be ordered before this access. Neighbouring cells
-  /// mostly record the same earlier access. Its order is then not checked again.
+  /// mostly record the same earlier access. For such cells, the order is not checked again.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;

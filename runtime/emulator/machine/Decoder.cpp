@@ -4,6 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
+//
+//  Decodes an entry function in three steps:
+//
 //  1. Assign offsets to parameters, local variables and shared variables.
 //  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements
 //     of its callee, which get their own registers and local memory. Record the label of each
@@ -28,8 +31,6 @@ static constexpr uint64_t maxLocalBytes = 1 << 20, maxSharedBytes = 256 << 10;
 static uint64_t alignTo(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
-
-//===- Errors and modifiers -----------------------------------------------===//
 
 void Decoder::fail(const char *text, ...) const {
   char message[512];
@@ -73,8 +74,6 @@ void Decoder::operandCount(unsigned least, unsigned most) {
   fail("expected %u to %u operands of '%s', found %u", least, most,
        std::string(statement->opcode).c_str(), found);
 }
-
-//===- Places -------------------------------------------------------------===//
 
 /// Places the parameters in order, each at its alignment (PTX ISA, "Parameter State Space").
 void Decoder::placeParameters(Frame &frame) {
@@ -153,8 +152,6 @@ void Decoder::placeShared() {
       shared[variable] = program.sharedBytes;
   program.sharedVariables.assign(shared.begin(), shared.end());
 }
-
-//===- Statements ---------------------------------------------------------===//
 
 static const std::unordered_map<std::string_view, Family> &families() {
   static const std::unordered_map<std::string_view, Family> table = [] {
@@ -251,8 +248,6 @@ void Decoder::decodeFunction(Frame &inner) {
   statement = call;
   frame = outer;
 }
-
-//===- Control flow -------------------------------------------------------===//
 
 /// Decodes bra (PTX ISA, "Control Flow Instructions: bra"). .uni has no effect.
 void Decoder::decodeBranch() {

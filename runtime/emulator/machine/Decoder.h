@@ -169,8 +169,8 @@ bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
-/// Sets `isWatched` of each instruction that uses a register of a wgmma, or a register that is
-/// connected with one by copies between registers.
+/// Sets `isWatched` of each instruction that uses a register of a wgmma, or a register that a chain
+/// of copies between registers connects with a register of a wgmma.
 void watchRegisters(Program &program);
 
 /// Sets `meet` of each branch to the branch's immediate post-dominator, or to `nowhere` if the

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the launch against the function, then runs one cluster after another.
+// Checks that the launch suits the function, and then runs the clusters one after another.
 //
 //===----------------------------------------------------------------------===//
 

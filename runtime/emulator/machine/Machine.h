@@ -51,7 +51,7 @@ struct Waiting {
   const Instruction *instruction = nullptr;
 };
 
-/// Lanes at the same instruction.
+/// The lanes of a warp that execute the same instruction.
 struct Split {
   uint32_t pc = 0, meet = nowhere;
   LaneMask mask = 0;
@@ -69,9 +69,9 @@ struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// The groups of cp.async.bulk copies of a thread. For each copy, the agent that makes the accesses
-/// of the copy is stored (see VectorClocks.h), and the agent's times after the reads and after the
-/// writes of the copy.
+/// The groups of cp.async.bulk copies of a thread. Each copy contains the agent that makes the
+/// accesses of the copy (see VectorClocks.h), and the times of this agent after the reads and after
+/// the writes of the copy.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -80,7 +80,7 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< number of groups, from the oldest, whose reads are over
+  size_t readCount = 0; ///< the reads of so many of the oldest groups have ended
 };
 
 class Warp {
@@ -170,7 +170,7 @@ struct Mbarrier {
   uint32_t maker = 0;       ///< thread that executed mbarrier.init
   Time made = 0;            ///< time of `maker` at mbarrier.init
   uint32_t instruction = 0; ///< index of the mbarrier.init instruction
-  bool isFenced = false;    ///< fence.mbarrier_init has followed
+  bool isFenced = false;    ///< true if a fence.mbarrier_init has followed
   Released arriving, ended;
   uint64_t bits() const;
 };
@@ -208,7 +208,7 @@ public:
   Grid &grid;
   const Dim index;
   const uint32_t number;  ///< 1 for the first cluster of the first launch, then 2, ...
-  const uint32_t threads; ///< 32 per warp of the cluster; the indices of agents follow
+  const uint32_t threads; ///< number of threads, 32 per warp; larger indices belong to agents
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }

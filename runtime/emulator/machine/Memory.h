@@ -105,7 +105,7 @@ struct Storage {
   void resize(uint64_t count);
 };
 
-/// What clusters have released by writes to one address.
+/// The releases that clusters have made by writes to one address.
 struct Published {
   uint32_t launch = 0, group = 0; ///< launch and cluster of the last release; 0 if there is none
   Released released;
@@ -115,10 +115,10 @@ struct Published {
 /// Global and constant memory.
 class Memory {
 public:
-  /// Allocates memory. A program must write a byte of it before the program reads the byte.
+  /// Allocates memory. A program must write each byte of this memory before it reads the byte.
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
-  /// Makes an allocation from bytes of the caller, which must live longer than this object. The
-  /// bytes count as initialised.
+  /// Makes `size` bytes of the caller's memory accessible to programs. The bytes must live longer
+  /// than this object, and count as initialised.
   Storage &attach(std::string name, void *bytes, uint64_t size);
   /// Does the same as attach(), but the emulated address of the bytes is their address in the host
   /// process. No other allocation may contain this address.

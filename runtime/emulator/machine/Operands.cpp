@@ -61,8 +61,6 @@ std::vector<const Operand *> Decoder::elements(const Operand &operand) {
   return result;
 }
 
-//===- Constants ----------------------------------------------------------===//
-
 /// Returns the bits of a literal as a number of the given type. A floating-point literal is rounded
 /// to the type. The bits of an integer are returned in full, and the caller truncates them (PTX
 /// ISA, "Constants").
@@ -98,8 +96,6 @@ uint64_t Decoder::constant(const Operand &operand, const char *what) {
     failAt(operand.at, format("expected %s as a constant", what));
   return operand.integer;
 }
-
-//===- Sources and destinations -------------------------------------------===//
 
 static bool isLiteral(const Operand &operand) {
   return operand.kind == OperandKind::Integer || operand.kind == OperandKind::Single ||
@@ -185,8 +181,6 @@ Slot Decoder::predicate(const Operand &operand) {
   emit(negatePredicate, {negated}, {slot}).flow = Flow::Moves;
   return negated;
 }
-
-//===- Special registers and addresses ------------------------------------===//
 
 /// Returns the slot of a special register (PTX ISA, "Special Registers"). The special registers
 /// whose values change while a warp runs have no slots: decodeMove() decodes their reads.

@@ -57,9 +57,9 @@ struct Instruction {
   bool isRenaming = false;             ///< is watched, and does nothing but copy a register
   uint8_t modifier = 0, modifier2 = 0; ///< data for the handler
   uint16_t inCount = 0, outCount = 0;
-  uint16_t uncheckedIns = 0; ///< the handler, not the loop, checks whether so many of the last
-                             ///< elements of `in` are initialised
-  Slot guard = 0;            ///< slot of the guard predicate; 0 if there is none
+  /// Number of the last elements of `in` whose initialisation the handler checks, not the loop.
+  uint16_t uncheckedIns = 0;
+  Slot guard = 0; ///< slot of the guard predicate; 0 if there is none
   uint32_t target = nowhere;
   uint32_t meet = nowhere; ///< instruction where the lanes that diverge at a branch meet
   const Slot *in = nullptr, *out = nullptr;
@@ -71,7 +71,7 @@ struct Instruction {
   uint32_t firstIn = 0, firstOut = 0; ///< indices into the program's list of slots
 };
 
-/// Offset of a variable in its space, per block or per lane.
+/// The offset of a variable in its space, which is the same in every block or in every lane.
 struct Placement {
   Space space;
   uint64_t offset;

@@ -41,8 +41,9 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
   return true;
 }
 
-/// Returns the name, for messages, of the threads of an access of this cluster. The indices of the
-/// agents of warpgroups follow the indices of threads and their agents. An access of cp.async is
+/// Returns a name, for messages, of the threads that have made an access in this cluster. The
+/// indices of the agents of warpgroups follow the indices of threads and their agents. An access of
+/// cp.async is
 /// named after the lanes that started the copy. A bulk copy uses the agent of an arbitrary thread,
 /// so its accesses are named "a copy".
 std::string Access::nameOfThreads(const Cell::Access &access) const {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The join of two rows is a row whose elements are the larger elements of the two rows. A join with
-// a row is skipped if it is known that it would change nothing.
+// The join of two rows is a row whose elements are the larger elements of the two rows. A join is
+// skipped if it is known that the join would change nothing.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,8 +19,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// freeParked() is called when a warp has executed this number of instructions and its splits have
-/// not changed meanwhile.
+/// freeParked() is called when a warp has executed this number of instructions without a change of
+/// its splits.
 static constexpr uint64_t progressTimeout = 1 << 16;
 
 Warp::Warp(Block &block, unsigned index, LaneMask lanes)
@@ -40,8 +40,6 @@ Warp::Warp(Block &block, unsigned index, LaneMask lanes)
   fillConstants();
   fillSpecials();
 }
-
-//===- Constants and special registers ------------------------------------===//
 
 template <typename T>
 static void fill(T *to, uint64_t value) {
@@ -156,8 +154,6 @@ void Warp::fillSpecials() {
   }
 }
 
-//===- Errors -------------------------------------------------------------===//
-
 std::string Warp::name() const {
   return format("warp %u of block (%u,%u,%u)", index, block.index.x, block.index.y, block.index.z);
 }
@@ -201,8 +197,6 @@ void Warp::checkRead(Slot slot, LaneMask lanes) const {
   fail(missing, "reads %s before it is written",
        name == program.names.end() ? "a register" : name->second.c_str());
 }
-
-//===- Splits -------------------------------------------------------------===//
 
 void Warp::branch(const Instruction &instruction, LaneMask taken) {
   Split &here = splits[split];
@@ -292,8 +286,8 @@ void Warp::freeParked() {
   }
 }
 
-/// Selects a ready split: the current split if it is ready, otherwise the nearest ready split
-/// before it, cyclically.
+/// Selects the current split if it is ready. Otherwise selects the nearest ready split before it,
+/// where the last split comes before the first split.
 bool Warp::chooseSplit() {
   unsigned count = splits.size(), start = std::min(split, count - 1);
   for (unsigned back = 0; back < count; ++back)
@@ -332,8 +326,6 @@ void Warp::releaseWarpBarriers() {
         each.waiting = {};
   }
 }
-
-//===- The loop -----------------------------------------------------------===//
 
 bool Warp::run(uint64_t turn) {
   uint64_t before = turn;

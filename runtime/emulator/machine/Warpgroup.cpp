@@ -22,8 +22,6 @@ using namespace fsdprt::emulate;
 
 static constexpr unsigned groupWarps = 4;
 
-//===- Warpgroups ---------------------------------------------------------===//
-
 static void checkWhole(Warp &warp, LaneMask active) {
   if (active != allLanes)
     warp.fail(active, "all 32 lanes have to take part");
@@ -76,8 +74,6 @@ static void runIssued(Warp &warp, Warpgroup &group) {
     });
   }
 }
-
-//===- Registers ----------------------------------------------------------===//
 
 static const char *nameOfRegister(const Warp &warp, Slot slot) {
   auto name = warp.program.names.find(slot);
@@ -152,8 +148,6 @@ bool fsdprt::emulate::useRegisters(Warp &warp, const Instruction &i) {
     }
   return true;
 }
-
-//===- Instructions -------------------------------------------------------===//
 
 namespace {
 /// Returns the descriptor in a slot. Fails if the lanes have different descriptors.

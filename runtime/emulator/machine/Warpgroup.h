@@ -69,7 +69,8 @@ struct WgmmaPlan {
 /// Executes wgmma.mma_async. The operands are the descriptor or the registers of A, the descriptor
 /// of B, and a predicate; the results are the accumulators.
 Step issueProduct(Warp &warp, const Instruction &i, LaneMask active);
-/// Computes a product that all four warps have issued, from their registers and shared memory.
+/// Computes a product that all four warps have issued. Its operands are in the registers of these
+/// warps and in shared memory.
 void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
 /// Fails if `instruction`, which is not a wgmma, accesses a register of a product for which the
 /// warp has not waited. Only an instruction that copies a register may read such a register.
@@ -77,7 +78,8 @@ void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
 bool useRegisters(Warp &warp, const Instruction &instruction);
 /// Returns a description, for messages, of the product that a warp waits for.
 std::string waitsForProduct(const Warp &warp);
-/// Fails if `warp`, all of whose lanes have exited, has not issued a pending product.
+/// Called when all lanes of `warp` have exited. Fails if the warpgroup has a pending product that
+/// `warp` has not issued.
 void leaveWarpgroup(Warp &warp);
 
 } // namespace fsdprt::emulate

@@ -39,8 +39,6 @@ LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   return mask & active;
 }
 
-//===- shfl ---------------------------------------------------------------===//
-
 enum Mode : uint8_t { Up, Down, Butterfly, Index };
 
 /// Sets `from` to the lane whose value `lane` reads. Returns true if this lane is in range, as the
@@ -87,8 +85,6 @@ Step shuffle(Warp &warp, const Instruction &i, LaneMask active) {
     keepBits(warp.predicate(i.out[1]), inside, active);
   return Step::Next;
 }
-
-//===- vote, match, redux -------------------------------------------------===//
 
 Step vote(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask here = members(warp, i, i.in[1], active), holds = warp.predicate(i.in[0]) & here;
@@ -173,8 +169,6 @@ Step elect(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 /// Returns the slots of a destination: a register d, or a pair d|p of a register and a predicate.
 static std::vector<Slot> resultAndPredicate(Decoder &d, bool needsBoth) {

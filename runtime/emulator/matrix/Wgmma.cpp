@@ -114,8 +114,6 @@ bool fsdprt::emulate::decodeWgmma(Decoder &d) {
   return true;
 }
 
-//===- Registers shared with other instructions ---------------------------===//
-
 void fsdprt::emulate::watchRegisters(Program &program) {
   std::vector<bool> isWatched(program.slotCount);
   for (const Instruction &i : program.code) {

@@ -55,8 +55,8 @@ Descriptor decodeDescriptor(const Warp &warp, uint64_t bits, char matrix) {
           bits >> 49 & 7, swizzles[bits >> 62]};
 }
 
-/// Returns the address of a chunk, as the table at the begin of this file defines it. `isMajor` is
-/// true for MN-major matrices.
+/// Returns the address of a chunk, as the table at the beginning of this file defines it. `isMajor`
+/// is true for MN-major matrices.
 uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k) {
   uint64_t span = spanOf(d.swizzle), chunks = span / chunkBytes, address = d.start;
   bool isSwizzled = d.swizzle != TensorSwizzle::None;

@@ -18,8 +18,6 @@
 using namespace fsdprt::emulate;
 
 namespace {
-//===- bar, barrier -------------------------------------------------------===//
-
 enum : uint8_t { IsAligned = 1, Arrives = 2, HasCount = 4 };
 
 /// Returns the value of a register. Fails if the lanes have different values.
@@ -97,8 +95,6 @@ Step warpBarrier(Warp &warp, const Instruction &i, LaneMask active) {
   return warp.splits[warp.split].waiting.kind == Waiting::Nothing ? Step::Next : Step::Waits;
 }
 
-//===- barrier.cluster ----------------------------------------------------===//
-
 Step clusterArrive(Warp &warp, const Instruction &i, LaneMask active) {
   Cluster &cluster = warp.block.cluster;
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -133,8 +129,6 @@ Step clusterWait(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-//===- Fences and others --------------------------------------------------===//
-
 Step memoryFence(Warp &warp, const Instruction &i, LaneMask active) {
   fence(warp, active);
   return Step::Next;
@@ -160,8 +154,6 @@ Step trapped(Warp &warp, const Instruction &i, LaneMask active) {
   warp.fail(active, "the program ends itself");
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 static void decodeClusterBarrier(Decoder &d) {
   int what = d.modifiers.takeOneOf({"arrive", "wait"});

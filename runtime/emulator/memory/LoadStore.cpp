@@ -33,8 +33,6 @@ static_assert(sizeof(Plan) <= 8);
 
 constexpr unsigned maxBytes = 32;
 
-//===- Lanes and bytes ----------------------------------------------------===//
-
 template <typename R, typename M>
 void unpackElement(Warp &warp, Slot to, const uint8_t (*from)[maxBytes], unsigned offset,
                    LaneMask active) {
@@ -77,8 +75,6 @@ void pack(Warp &warp, Slot from, uint8_t (*to)[maxBytes], unsigned offset, unsig
     if (active >> lane & 1)
       std::memcpy(to[lane] + offset, &in[lane], size);
 }
-
-//===- Handlers -----------------------------------------------------------===//
 
 Step load(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
@@ -211,8 +207,6 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 /// Returns the slots of the elements of a vector operand. All registers must have the same size, to
 /// which `plan.registerSize` is set. An element "_" has no register, and the slot that is returned

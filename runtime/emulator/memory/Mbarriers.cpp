@@ -25,8 +25,6 @@ uint64_t Mbarrier::bits() const {
          (uint64_t(bytes) & 0x1fffff);
 }
 
-//===- One mbarrier -------------------------------------------------------===//
-
 MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address)
     : warp(&warp), lane(lane) {
   Access access(warp, Touch::Updates);
@@ -112,8 +110,6 @@ void MbarrierRef::remove() { owner->mbarriers.erase(offset); }
 void MbarrierRef::acquire(LaneMask lanes) {
   warp->block.cluster.clocks.acquire(warp->firstThread, lanes, barrier->ended);
 }
-
-//===- Instructions -------------------------------------------------------===//
 
 namespace {
 enum class Op : uint8_t { Arrive, Drop, Expect, Complete, CopiesArrive };
@@ -258,8 +254,6 @@ Step pendingCount(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 static void finishInstruction(Decoder &d, Instruction &i, const Plan &plan, int64_t offset) {
   i.immediate = offset;

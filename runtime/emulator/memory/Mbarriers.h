@@ -32,7 +32,7 @@ public:
   /// Counts received bytes.
   void complete(int64_t bytes) { expect(-bytes); }
   /// Adds a release of `thread` to the current phase. Threads that observe the end of the phase
-  /// acquire it.
+  /// acquire this release.
   void release(uint32_t thread);
   /// Fails unless a fence has made mbarrier.init visible to `agent` in the async proxy.
   void checkVisible(uint32_t agent) const;

@@ -74,8 +74,8 @@ public:
     return false;
   }
   /// Returns the number of elements of the current row of the box that are inside of the tensor.
-  /// Sets `first` to the index in the row of the first of these elements, and `address` to its
-  /// address.
+  /// Sets `first` to the position of the first of these elements in the row, and `address` to the
+  /// address of this element.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {
@@ -228,8 +228,6 @@ Step copyBoxes(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 /// Parses [map, {coordinates}].
 static void takeTensor(Decoder &d, const Operand &operand, Plan &plan, std::vector<Slot> &ins) {

@@ -159,8 +159,6 @@ void Parser::parseShape(Variable &variable, uint64_t elements) {
   variable.bytes = variable.isUnsized ? 0 : count * sizeOf(variable.type);
 }
 
-//===- Initial values -----------------------------------------------------===//
-
 void Parser::parseInitial(Variable &variable) {
   if (variable.space != Space::Global && variable.space != Space::Const)
     module.source.fail(token.at,

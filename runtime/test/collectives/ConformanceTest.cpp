@@ -211,8 +211,6 @@ protected:
 };
 } // namespace
 
-//===- Results ------------------------------------------------------------===//
-
 TEST_P(Conformance, KindsTypesAndSizes) {
   for (uint64_t ranks = 1; ranks <= 5; ++ranks) {
     Meeting meeting{meshOf({ranks}), {}};
@@ -334,8 +332,6 @@ TEST_P(Conformance, DropsAContribution) {
   });
 }
 
-//===- Between processes --------------------------------------------------===//
-
 TEST_P(Conformance, ExchangesBetweenPrograms) {
   meet({meshOf({4}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
@@ -373,8 +369,6 @@ TEST_P(Conformance, CollectsAtRankZero) {
     }
   });
 }
-
-//===- Failure ------------------------------------------------------------===//
 
 TEST_P(Conformance, NamesWhoIsMissing) {
   Meeting meeting{

@@ -149,8 +149,6 @@ const std::vector<CollectiveKey> gatherAndReduce = {keyOf(CollectiveKind::all_ga
                                                     keyOf(CollectiveKind::reduce_scatter)};
 } // namespace
 
-//===- Set-up ---------------------------------------------------------------===//
-
 TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
   Mesh mesh({{"replicate", 2}, {"shard", 2}});
   std::vector<CollectiveKey> keys = {
@@ -351,8 +349,6 @@ TEST_F(Nccl, DoesNotWaitForEverToMeet) {
              {"cannot connect ranks over NCCL 2.30.7", "not all of 2 ranks did within 0.5 s"});
   expectAllAborted();
 }
-
-//===- Collectives ----------------------------------------------------------===//
 
 TEST_F(Nccl, ReportsAnErrorThatComesLater) {
   Stub::set("error", ncclRemoteError);

@@ -156,8 +156,6 @@ float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argum
   return static_cast<float>(sum);
 }
 
-//===- On the emulator's driver -------------------------------------------===//
-
 namespace {
 /// Device memory that holds the contents of the bindings, followed by the workspace.
 class DeviceMemory {
@@ -314,8 +312,6 @@ TEST_P(ProductTest, IsWhatTheLibraryIsAskedFor) {
 
 INSTANTIATE_TEST_SUITE_P(All, ProductTest, testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
-
-//===- Errors -------------------------------------------------------------===//
 
 class ProductErrors : public ProductTest {};
 

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests how much memory the runtime considers available under the limits of control groups. Some
-// tests read files in a folder that imitate control groups of version 1 and 2. Another test creates
-// a real control group if the system allows it. A run under a memory limit must either succeed or
-// be refused before its first step. The system must not kill the run.
+// tests write files that imitate control groups of version 1 and 2. Another test creates a real
+// control group if the system allows it. A run under a memory limit must either succeed or be
+// refused before its first step. The system must not kill the run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,8 +113,6 @@ TEST_F(ControlGroups, Version1) {
         "9223372036854771712\n"); // In version 1, this number means no limit.
   expectLeft(1024, "the machine has");
 }
-
-//===- A real control group -----------------------------------------------===//
 
 namespace {
 class LimitedRun : public Run {

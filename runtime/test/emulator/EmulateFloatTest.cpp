@@ -138,8 +138,6 @@ TEST(EmulateFloat, Doubles) {
   });
 }
 
-//===- Narrow formats -----------------------------------------------------===//
-
 TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   std::vector<uint16_t> all;
   for (uint32_t bits = 0; bits < 0x10000; ++bits)

@@ -34,8 +34,6 @@ void attach(Emulator &emulator, Launch &launch, TensorMap map, const char *name,
   launch.argument(encodeTensorMap(map));
 }
 
-//===- Product ------------------------------------------------------------===//
-
 struct Gemm {
   static constexpr unsigned m = 128, n = 128, k = 320;
   std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
@@ -98,8 +96,6 @@ TEST(EmulateHopper, ABoxOfAnotherSizeIsFound) {
   EXPECT_TRUE(says(run(65), "data race: writes 16 bytes at shared memory + 0x6400, which a copy "
                             "asynchronously writes at line"));
 }
-
-//===- Attention ----------------------------------------------------------===//
 
 namespace {
 struct Attention {

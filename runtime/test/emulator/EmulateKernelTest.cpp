@@ -16,8 +16,6 @@
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
-//===- Product ------------------------------------------------------------===//
-
 TEST(EmulateKernel, ProductOfMatrices) {
   const unsigned m = 128, n = 256, k = 96;
   std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
@@ -43,8 +41,6 @@ TEST(EmulateKernel, ProductOfMatrices) {
       ASSERT_NEAR(c[row * n + column], sum, 1e-5) << row << " " << column;
     }
 }
-
-//===- Attention ----------------------------------------------------------===//
 
 namespace {
 class Attention {

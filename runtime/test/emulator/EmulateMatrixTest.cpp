@@ -247,8 +247,6 @@ TEST(EmulateMatrix, AddressesAreChecked) {
             std::string::npos);
 }
 
-//===- cp.async -----------------------------------------------------------===//
-
 /// Thread t copies 16 bytes to shared memory, and then reads the 16 bytes that thread t ^ `away`
 /// has copied.
 static std::string asyncExchange(const std::string &wait, const std::string &away) {

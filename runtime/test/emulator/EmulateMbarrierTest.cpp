@@ -88,8 +88,6 @@ TEST(EmulateMbarrier, StatesNamePhases) {
   EXPECT_EQ(found, (std::vector<uint32_t>{0, 1, 1}));
 }
 
-//===- cp.async.bulk ------------------------------------------------------===//
-
 /// Lane 0 copies 128 bytes of `out` to shared memory. Each lane then reads one of the copied words.
 static std::string bulkLoad(const std::string &expect, const std::string &wait,
                             const std::string &size = "128") {

@@ -219,7 +219,7 @@ TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   EXPECT_EQ(run("ld.global.b32 %r2, [%rd0];"), "");
   EXPECT_TRUE(says(run("@%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
   EXPECT_TRUE(says(run("ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
-  // The block that writes the bytes first reads them twice.
+  // The writing block reads the bytes twice before it writes them.
   EXPECT_TRUE(says(
       run("ld.global.b32 %r2, [%rd0]; ld.global.b32 %r3, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"),
       race));

@@ -238,8 +238,6 @@ TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
   EXPECT_GT(wrong, 2000u);
 }
 
-//===- Faults -------------------------------------------------------------===//
-
 static const ProductCase fromShared{Kind::Brain, 8, true, false, false, 128},
     fromRegisters{Kind::Brain, 8, false, false, false, 128};
 

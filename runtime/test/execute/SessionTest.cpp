@@ -372,8 +372,6 @@ TEST(Session, NamesTheRankThatHangs) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
-//===- Philox -------------------------------------------------------------===//
-
 // The expected blocks are from the known-answer tests of the Random123 library.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

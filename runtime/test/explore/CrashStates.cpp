@@ -20,8 +20,6 @@
 using namespace fsdprt::test;
 namespace fs = std::filesystem;
 
-//===- Recorded operations ------------------------------------------------===//
-
 std::vector<FileOp> fsdprt::test::readOps(const std::string &file) {
   auto bytes = readFile(file);
   const char *at = reinterpret_cast<const char *>(bytes.data()), *end = at + bytes.size();
@@ -61,8 +59,6 @@ std::string FileOp::text(const std::string &root) const {
          (other.empty() ? "" : " -> " + shortened(other));
 }
 
-//===- Trees --------------------------------------------------------------===//
-
 Tree fsdprt::test::readTree(const std::string &root) {
   Tree tree;
   for (const auto &entry : fs::recursive_directory_iterator(root)) {
@@ -86,8 +82,6 @@ void fsdprt::test::writeTree(const std::string &root, const Tree &tree) {
     else
       fs::create_directory(root + "/" + name);
 }
-
-//===- The model ----------------------------------------------------------===//
 
 static std::pair<std::string, std::string> split(const std::string &path) {
   size_t slash = path.rfind('/');

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A model of a file system after a power failure. The model guarantees less than common file
-// systems do, and no more than POSIX requires. Its rules are:
+// Models the contents of a file system after a power failure. The model guarantees less than common
+// file systems do, and no more than POSIX requires. Its rules are:
 //
 //  1. fsync of a file makes the contents of the file durable, but not its name.
 //  2. fsync of a folder makes its names durable. Before this fsync, each change of a name in the
@@ -70,7 +70,8 @@ public:
   void perform(const FileOp &op, const std::string &root);
   /// Returns the tree that processes see.
   Tree current() const;
-  /// Calls `callback` with each tree that a power failure may leave now, until it returns false.
+  /// Calls `callback` with each tree that a power failure may leave now. Stops if `callback`
+  /// returns false.
   void forEachState(const std::function<bool(const Tree &)> &callback) const;
 
 private:

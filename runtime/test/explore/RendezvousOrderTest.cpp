@@ -134,8 +134,8 @@ private:
       outcome.message = error.what();
     }
   }
-  /// Does what the process of the host does. The host's ends of the channels remain open until
-  /// judge() is called.
+  /// Performs the part of the host in the rendezvous. The host's ends of the channels remain open
+  /// until judge() is called.
   void serve(std::unique_ptr<RendezvousHost> host, Outcome &outcome) {
     try {
       std::vector<RendezvousHost::Member> members = host->gather();
@@ -158,7 +158,7 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< processes, and those that met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< all processes, and those that have met
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {

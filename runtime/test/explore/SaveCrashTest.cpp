@@ -67,7 +67,8 @@ protected:
     return recording;
   }
 
-  /// Reads the tree that a power failure left. Returns a text about a problem, or an empty text.
+  /// Reads the tree that a power failure left. Returns the description of a problem, or an empty
+  /// text.
   std::string judge(const Tree &tree, uint64_t saved) {
     writeTree(at("crash"), tree);
     std::string found, saves = at("crash") + "/saves";
@@ -174,8 +175,6 @@ TEST_F(SaveCrash, ReplacesASaveThatLatestDoesNotName) { expectReplaced(1, "true"
 TEST_F(SaveCrash, ReplacesADamagedSave) {
   expectReplaced(2, "truncate -s 99 disk/saves/step-00000002/rank-00001.safetensors", " --keep=1");
 }
-
-//===- Planted mistakes ---------------------------------------------------===//
 
 // Omits calls of fsync. A power failure can lose a save if a single call is omitted that flushes a
 // file of a save, the folder of a save, or the parent of the folder of saves. It loses no save if a

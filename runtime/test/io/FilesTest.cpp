@@ -136,8 +136,6 @@ TEST(OutputLock, IsOfOneAtATime) {
   EXPECT_EQ(refusal([&] { OutputLock(file.path, "--export"); }), "");
 }
 
-//===- InputFile ----------------------------------------------------------===//
-
 TEST(InputFile, RefusesPipesAndDevicesAtOnce) {
   Scratch pipe;
   ASSERT_EQ(mkfifo(pipe.path.c_str(), 0600), 0);

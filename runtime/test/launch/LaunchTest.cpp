@@ -249,8 +249,6 @@ TEST_F(LaunchRun, OneProcessIsAloneWithAllRanks) {
   EXPECT_NE(result.output.find("2 ranks"), std::string::npos) << result.output;
 }
 
-//===- Under mpirun -------------------------------------------------------===//
-
 TEST_F(MpiRun, LeavesTheSameFiles) {
   for (int ranks : {2, 3}) {
     std::string n = std::to_string(ranks),

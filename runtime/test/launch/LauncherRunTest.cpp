@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs fsdp-run as torchrun does: there is one process for each rank, and environment variables
-// contain its rank and an address at which the ranks meet. The processes of all cases of a test run
-// concurrently.
+// Runs fsdp-run as torchrun does: there is one process for each rank, and its environment variables
+// contain the rank of the process and an address at which the ranks meet. The processes of all
+// cases of a test run concurrently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -148,8 +148,6 @@ TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   check({store, slurm});
   EXPECT_EQ(bash("cmp a.st b.st && cmp a.st c.st"), 0);
 }
-
-//===- Faults during the rendezvous ---------------------------------------===//
 
 TEST_F(Meets, NamesRanksThatDoNotArrive) {
   std::string limit = " --rendezvous-timeout=3";
@@ -329,8 +327,6 @@ TEST_F(Meets, DifferentArtifactsAndOptions) {
   cases[5].processes[0].arguments += " --backend=nccl";
   check(cases);
 }
-
-//===- Faults in a run ----------------------------------------------------===//
 
 TEST_F(Meets, ARankIsLost) {
   std::vector<Case> cases;

@@ -19,8 +19,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-//===- The protocol -------------------------------------------------------===//
-
 static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
   LaunchPlace place;
   place.rank = rank;

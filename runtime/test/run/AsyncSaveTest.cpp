@@ -25,8 +25,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-//===- The thread ---------------------------------------------------------===//
-
 TEST(BackgroundTask, EndsBeforeItsResultIsUsed) {
   BackgroundTask task;
   EXPECT_TRUE(task.hasEnded());
@@ -77,8 +75,6 @@ TEST(BackgroundTask, IsCancelledByItsDestructor) {
   }
   EXPECT_TRUE(sawEnd);
 }
-
-//===- A saver ------------------------------------------------------------===//
 
 namespace {
 class AsyncSaver : public Run {
@@ -175,7 +171,7 @@ TEST_F(AsyncSaver, HasTheStatesOfItsStart) {
   fill(3);
   start(saver, 1);
   EXPECT_TRUE(saver.isBusy());
-  fill(4); // as the next step would
+  fill(4); // the next step would also change the parameter
   FinishedSave done = pollToTheEnd(saver);
   EXPECT_EQ(done.step, 1u);
   EXPECT_GT(done.bytes, 1000u);
@@ -279,8 +275,6 @@ TEST_F(AsyncSaver, NeedsMemoryInThePlan) {
         << error.what();
   }
 }
-
-//===- Runs ---------------------------------------------------------------===//
 
 namespace {
 class AsyncRun : public Run {

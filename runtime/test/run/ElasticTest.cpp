@@ -54,12 +54,11 @@ protected:
 };
 } // namespace
 
-//===- Artifacts ----------------------------------------------------------===//
-
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
-  // An artifact with other options is less similar, even if they only reserve memory for saves.
+  // An artifact is less similar to the given one if its options differ, even if only in memory for
+  // saves.
   auto copies = pack(toyManifest({.shards = 3, .snapshot = true}));
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
@@ -127,8 +126,6 @@ TEST_F(Elastic, RefusesBadUsage) {
   expect(2, "no: cannot search for artifacts for --elastic: No such file",
          elastic + "2:4 --elastic-artifacts=no");
 }
-
-//===- Restarts -----------------------------------------------------------===//
 
 TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
   std::string elastic = "--processes --steps=8 --save-every=2 --on-failure=restart --elastic=2:4 "

@@ -71,8 +71,6 @@ protected:
 };
 } // namespace
 
-//===- Lost and hanging ranks ---------------------------------------------===//
-
 TEST_F(Faults, KilledInEachPhase) {
   check(everywhere("kill", "--processes", FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
   // The earlier save is undamaged, and a run resumes from this save.
@@ -203,8 +201,6 @@ TEST_F(Faults, FlightRecordHasAllRanks) {
   EXPECT_EQ(bash("python3 -m json.tool flight.0 >/dev/null"), 0) << record;
 }
 
-//===- Signals to the launcher --------------------------------------------===//
-
 TEST_F(Faults, RanksDieWithTheirLauncher) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --steps=100000000 >log 2>&1 & run=$!\n"
@@ -286,8 +282,6 @@ TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
       << killed;
 }
 
-//===- Restarting ---------------------------------------------------------===//
-
 TEST_F(Faults, RestartsFromTheLastSave) {
   std::string common =
       at("toy3.fsdp") + " --processes --steps=6 --on-failure=restart --heartbeat-seconds=6 ";
@@ -313,8 +307,6 @@ TEST_F(Faults, RestartsFromTheLastSave) {
   expect(2, "--on-failure has no effect without --processes",
          "toy3.fsdp --on-failure=restart --save=d");
 }
-
-//===- Start of the ranks -------------------------------------------------===//
 
 TEST_F(Faults, OtherArtifactOnOneRank) {
   writeOtherArtifacts("other.fsdp", "damaged.fsdp");

@@ -21,8 +21,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-//===- The mapping --------------------------------------------------------===//
-
 /// Returns the index of a save with one unit, which is divided into two pieces of 8 elements.
 /// Parameter 'a' has 2 x 3 elements and begins at element 0 of the unit. Parameter 'b' has 5
 /// elements and begins at element 7, so that it is in both pieces.
@@ -186,8 +184,6 @@ TEST(SaveMapping, RefusesContradictoryIndexes) {
   refuses("expected sizes whose product fits 64 bits",
           [](SaveIndex &index) { index.states[0].elements = UINT64_MAX; });
 }
-
-//===- Runs ---------------------------------------------------------------===//
 
 namespace {
 class Reshard : public Run {

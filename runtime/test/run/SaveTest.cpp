@@ -22,8 +22,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-//===- The index ----------------------------------------------------------===//
-
 static SaveIndex someIndex() {
   SaveIndex index;
   index.artifactHash = std::string(64, 'a');
@@ -116,8 +114,6 @@ TEST(SaveIndex, IsRefusedWhenMalformed) {
     EXPECT_NE(refusal(odd).find("index.json: line "), std::string::npos) << to << refusal(odd);
   }
 }
-
-//===- Runs ---------------------------------------------------------------===//
 
 namespace {
 class Save : public Run {

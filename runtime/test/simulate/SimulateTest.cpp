@@ -41,8 +41,6 @@ static ClusterLink link(const char *name, uint64_t ranks, double seconds, double
   return result;
 }
 
-//===- Transfers ----------------------------------------------------------===//
-
 TEST(Transfer, RingsOfOneLevel) {
   Cluster cluster = plainCluster({link("a", 64, 1e-5, 1e9)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 8e8, {8, 1}).aloneSeconds(), 7e-5 + 0.7,
@@ -76,8 +74,6 @@ TEST(Transfer, TakesTheProtocolThatIsFastest) {
   EXPECT_EQ(far.protocol, "far");
   EXPECT_NEAR(far.aloneSeconds(), 1e-4 + 7e-6 + 7e8 / 4e9, 1e-12);
 }
-
-//===- Links --------------------------------------------------------------===//
 
 static Transfer work(uint64_t chunks, double chunkSeconds, double head = 0) {
   return {"", head, chunks, {chunkSeconds}, 0};
@@ -147,8 +143,6 @@ TEST(Links, LevelsWorkAtTheSameTime) {
   EXPECT_NEAR(links.finish(both), 3, 0.11);
 }
 
-//===- A published curve --------------------------------------------------===//
-
 // The curve gives the bus bandwidth of an all-reduce over 8 x H200 for each payload, in units of
 // 10^9 bytes per second, with NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08),
 // network/README.md, "all_reduce_bench.py". Each payload was timed alone, after a barrier. The
@@ -193,7 +187,7 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The source of the curve also contains times of other collectives, which use rings, with 16 GiB,
+// The source of the curve also contains the times of other collectives of 16 GiB, which use rings,
 // and the time of 1000 consecutive all-reduces of 4 MB.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
@@ -213,8 +207,6 @@ TEST(Curve, RingsAndQueuesOfEightH200) {
     last = links.start(planTransfer(cluster, Kind::all_reduce, 4e6, {8, 1}), 1, 0, 24e-6);
   EXPECT_NEAR(1.75 * 4e9 * 8 / links.finish(last) / 1e9, 1146.1, 114.6);
 }
-
-//===- Files --------------------------------------------------------------===//
 
 namespace {
 const char *const plainFile =
@@ -303,8 +295,6 @@ TEST(ClusterFile, PlainOneIsRead) {
   EXPECT_NE(problemOf("").find("not JSON"), std::string::npos);
   EXPECT_THROW(readCluster(FSDPRT_SCRATCH "/no-such-cluster.json"), Error);
 }
-
-//===- Steps --------------------------------------------------------------===//
 
 /// Returns a toy artifact without code. Without code, an artifact can have any number of ranks.
 static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Operations are executed with an explicit stack, since chains may be too long for recursion.
+// Operations are executed with an explicit stack, since a chain of operations, each of which waits
+// for the previous one, may be too long for recursion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,6 @@ static uint64_t numberIn(const char *variable, uint64_t otherwise) {
   const char *given = std::getenv(variable);
   return given && *given ? std::strtoull(given, nullptr, 10) : otherwise;
 }
-
-//===- Environment --------------------------------------------------------===//
 
 static bool isNumber(const std::string &text, uint64_t least, uint64_t most) {
   uint64_t number = 0;
@@ -105,8 +104,6 @@ Context &Driver::current() const {
   return *currentContext();
 }
 
-//===- Memory -------------------------------------------------------------===//
-
 HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
   // Addresses from 0x58 << 40 on are outside the shadow memory of sanitizers.
   static uint64_t next = uint64_t(0x58) << 40;
@@ -180,8 +177,6 @@ Storage &Driver::range(uint64_t address, uint64_t count, const char *what) {
   return *storage;
 }
 
-//===- Handles ------------------------------------------------------------===//
-
 Stream &Driver::makeStream(Context &context) {
   auto made = std::make_unique<Stream>();
   made->context = &context;
@@ -216,8 +211,6 @@ Event &Driver::eventOf(void *handle) {
     throw Misuse(invalidHandle, "uses an unknown event");
   return *found->second;
 }
-
-//===- Work ---------------------------------------------------------------===//
 
 OperationRef Driver::enqueue(Stream &stream, std::string name,
                              std::function<std::vector<Touched>()> body, OperationRef alsoAfter,

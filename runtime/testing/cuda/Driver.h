@@ -74,7 +74,7 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< empty if it only orders other operations
+  std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
 
   /// Set if the operation waits for peers. `begin` is called when the operation is submitted. It
   /// returns the function `attempt`, which returns true when the work has ended.

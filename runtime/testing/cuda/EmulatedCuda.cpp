@@ -201,8 +201,6 @@ OperationRef fill(Driver &driver, uint64_t to, unsigned char value, uint64_t byt
 
 extern "C" {
 
-//===--- Devices ---------------------------------------------------------===//
-
 Result cuInit(unsigned) {
   if (std::string wrong = wrongVariable(); !wrong.empty()) {
     std::fprintf(stderr, "emulated CUDA: %s\n", wrong.c_str());
@@ -348,8 +346,6 @@ Result cuGetErrorString(int error, const char **text) {
   return success;
 }
 
-//===--- Memory ----------------------------------------------------------===//
-
 Result cuMemAlloc_v2(Address *address, size_t bytes) {
   return call(outOfMemory, [&](Driver &driver) {
     int device = driver.current().device;
@@ -430,8 +426,6 @@ Result cuPointerGetAttribute(void *value, int attribute, Address address) {
   });
 }
 
-//===--- Copies and fills ------------------------------------------------===//
-
 Result cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
   return call(invalidValue, [&](Driver &driver) {
     driver.await(copy(driver, to, reinterpret_cast<uint64_t>(from), bytes, nullptr, false, true));
@@ -466,8 +460,6 @@ Result cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
     return success;
   });
 }
-
-//===--- Modules and launches --------------------------------------------===//
 
 /// Supports only the options for the error log and its size.
 Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,

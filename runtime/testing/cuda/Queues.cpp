@@ -98,8 +98,6 @@ static void waitFor(Driver &driver, Stream &stream, Event &event) {
 
 extern "C" {
 
-//===--- Streams ---------------------------------------------------------===//
-
 Result cuStreamCreate(void **stream, unsigned flags) {
   return call(invalidValue, [&](Driver &driver) {
     if (flags != nonBlocking)
@@ -155,8 +153,6 @@ Result cuCtxSynchronize() {
     return success;
   });
 }
-
-//===--- Events ----------------------------------------------------------===//
 
 Result cuEventCreate(void **event, unsigned) {
   return call(invalidValue, [&](Driver &driver) {
@@ -224,8 +220,6 @@ Result cuEventElapsedTime_v2(float *milliseconds, void *from, void *to) {
 Result cuEventElapsedTime(float *milliseconds, void *from, void *to) {
   return cuEventElapsedTime_v2(milliseconds, from, to);
 }
-
-//===--- Graphs ----------------------------------------------------------===//
 
 Result cuStreamBeginCapture_v2(void *stream, int) {
   return call(invalidValue, [&](Driver &driver) {

@@ -16,9 +16,9 @@
 namespace fsdprt {
 
 struct InjectedFaults {
-  /// One plus the rank that has the fault, or 0 for no fault. The collective omits this rank's
-  /// contribution. The collective is the first reduce-scatter of the program 'step' or, if there is
-  /// none, its largest all-reduce.
+  /// One plus the rank that has the fault, or 0 for no fault. One collective omits the contribution
+  /// of this rank: the first reduce-scatter of the program 'step' or, if 'step' has no
+  /// reduce-scatter, its largest all-reduce.
   uint32_t dropGradientOfRank = 0;
   /// Fault of a rank, as text for RankFault::parse(), or empty.
   std::string rankFault;

@@ -106,8 +106,6 @@ void blank(const Place &place) {
   place.command().body.Set(std::move(nothing));
 }
 
-//===- Faults -------------------------------------------------------------===//
-
 /// Plants a fault at a place. Returns false if the place does not allow the fault.
 using Plant = std::function<bool(Subject &, const Place &)>;
 
@@ -253,7 +251,7 @@ bool moveBuffer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Exchanges a collective with the next one of the block. Commands between them do not move.
+/// Exchanges a collective with the next collective of the block. Commands between them do not move.
 bool swapCollectives(Subject &, const Place &place) {
   if (!place.command().body.AsCollective())
     return false;
@@ -285,8 +283,6 @@ bool swapDependent(Subject &subject, const Place &place) {
   }
   return false;
 }
-
-//===- Driver -------------------------------------------------------------===//
 
 std::shared_ptr<const Artifact> rebuild(const fb::ManifestT &manifest) {
   std::vector<std::byte> file = pack(manifest, {});

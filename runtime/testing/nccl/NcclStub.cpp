@@ -21,8 +21,6 @@
 using namespace fsdprt;
 using namespace fsdprt::stub;
 
-//===- Switches, counts, violations -----------------------------------------===//
-
 State &stub::state() {
   static State *it = [] {
     // The state is never freed, because ranks may use it until the process ends.
@@ -94,8 +92,6 @@ uint64_t fsdprt_nccl_stub_violations(const char **first) {
     *first = state().firstViolation.c_str();
   return state().violations;
 }
-
-//===- Communicators --------------------------------------------------------===//
 
 namespace {
 NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
@@ -415,8 +411,6 @@ NcclResult ncclGroupEnd() {
   groupHasUnderWay = false;
   return ncclInProgress;
 }
-
-//===- Collectives ----------------------------------------------------------===//
 
 static NcclResult collective(Call what, const void *source, void *target, NcclComm handle,
                              CudaStream stream) {

@@ -99,8 +99,6 @@ uint32_t World::addClique(uint32_t size) {
   return shared->cliques++;
 }
 
-//===- Contributions --------------------------------------------------------===//
-
 static uint64_t placeOf(uint32_t clique, uint32_t slot, uint32_t member) {
   static_assert(sizeof(SharedNcclState) < roomFor);
   return (1 + (uint64_t(clique) * mostUnderWay + slot) * mostMembers + member) * roomFor;
@@ -134,8 +132,6 @@ void World::forget(uint32_t clique, uint32_t slot, uint32_t member) const {
   fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(placeOf(clique, slot, member)), static_cast<off_t>(roomFor));
 }
-
-//===- The lock -------------------------------------------------------------===//
 
 WorldLock::WorldLock(const World &world) : world(world) {
   timespec limit;
