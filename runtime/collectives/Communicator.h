@@ -25,9 +25,9 @@
 // (R3) The target of an all_gather is the concatenation of the sources of all members, in the order
 //      of the group. The source of a rank may be the rank's own segment of the target. The target
 //      of a broadcast is the source of member `root`.
-// (R4) The target of a reduce_scatter has `count` elements. It is the rank's own segment of the sum
-//      of all sources. The target of an all_reduce also has `count` elements, and is the whole sum.
-//      An all_reduce may be in place (source == target).
+// (R4) The target of a reduce_scatter has `count` elements. They are the rank's own segment of the
+//      sum of all sources. The target of an all_reduce also has `count` elements, and is the whole
+//      sum. An all_reduce may be in place (source == target).
 // (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. If the elements are f64, a sum is
 //      computed in f64, and otherwise in f32. The sum is rounded to the type of the elements once,
 //      at the end. For an average, the sum is multiplied by 1/n before this rounding. All backends
@@ -46,7 +46,8 @@
 // (R10) If isOnDevice() is true, each arena has a queue with streams. start and wait then enqueue
 //      marks on the compute stream of the rank. In R1 and R2, these marks take the place of the
 //      calls: the rules apply to the commands that the stream executes before and after the marks.
-//      The host only waits until the other ranks have called start.
+//      The host only waits until the other ranks have called start, and not until the commands have
+//      run.
 //
 // runtime/test/collectives/ConformanceTest.cpp checks these rules on every backend.
 //
@@ -65,7 +66,7 @@ namespace fsdprt {
 class CudaQueue;
 struct DeviceSpan;
 
-/// Describes a collective command. The description is equal on all ranks.
+/// Describes a collective command. All ranks have equal descriptions of the command.
 struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
@@ -73,8 +74,8 @@ struct CollectiveKey {
   uint64_t count;             ///< number of elements of the source (reduce_scatter: of the target)
   uint32_t root;              ///< for a broadcast: index of the sender in its group
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
-  uint32_t id;                ///< index of the command in the program, for messages
-  std::string label, unit;    ///< label and unit of the command, for messages
+  uint32_t id;                ///< index of the command in the program, used in messages
+  std::string label, unit;    ///< label and unit of the command, used in messages
 };
 
 /// A rank's arena. `descriptor` is the file descriptor of the arena's memory if other processes can
@@ -103,7 +104,8 @@ public:
   uint32_t firstRank() const { return localRange.first; }
   uint32_t localRanks() const { return localRange.count; }
   bool isLocal(uint32_t rank) const { return rank - localRange.first < localRange.count; }
-  /// Returns true in the process of rank 0, which prints and writes the files of the whole run.
+  /// Returns true in the process of rank 0, which prints the output and writes the files of the
+  /// run.
   bool isRoot() const { return localRange.first == 0; }
   virtual uint32_t processes() const = 0;
   virtual const char *name() const = 0;
@@ -130,7 +132,8 @@ public:
   /// before, does nothing.
   virtual void releaseArenas() {}
   /// Connects this process to all other processes, and checks that all processes have added equal
-  /// collectives. Throws Error if this fails. If ranks are missing, the message names them.
+  /// collectives. Throws Error if this fails. If ranks are missing, the message of the Error names
+  /// these ranks.
   virtual void connect() = 0;
 
   //===- Collectives ------------------------------------------------------===//
@@ -156,12 +159,12 @@ public:
   /// collective. Each completed collective adds the size of its source or of its target, whichever
   /// is larger.
   const uint64_t *exchangedBytes() const { return exchanged; }
-  /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). Used for collectives that are part
-  /// of a CUDA graph.
+  /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). This accounts for collectives that
+  /// are launched as parts of a CUDA graph.
   void countExchanged(const uint64_t (&bytes)[4], int64_t times);
   /// Returns the number of bytes that each of n members would send if the collective used a ring
   /// algorithm. This number is (n - 1) / n times the size of the source or of the target, whichever
-  /// is larger. For an all_reduce, it is twice as large.
+  /// is larger. For an all_reduce, the number is twice as large.
   uint64_t wireBytes(uint32_t collective) const;
 
   //===- Between programs -------------------------------------------------===//
@@ -181,9 +184,9 @@ public:
 
   //===- Failure ----------------------------------------------------------===//
 
-  /// Makes all waits of this process throw Abandoned. In some backends, also makes the waits of all
-  /// other processes throw it. Any thread may call abort(), and it may be called several times.
-  /// `status` is the status with which this process will end.
+  /// Makes all waits of this process throw Abandoned. In some backends, the waits of all other
+  /// processes then also throw Abandoned. Any thread may call abort(), and it may be called several
+  /// times. `status` is the status with which this process will end.
   virtual void abort(fsdprt_status status) { watchdog->fail(status); }
   /// Returns the error that a rank throws because another rank has failed. Over MPI, this error has
   /// the status of the rank that has failed, because mpirun returns the exit code of the process
@@ -196,7 +199,7 @@ public:
   }
   /// Returns a text such as "collective 42 (all_gather 'h.0 gather', unit 'h.0')".
   std::string describe(uint32_t collective) const;
-  /// Returns a text with the position of a rank in its program, and the rank's last collective.
+  /// Returns a text that describes how far a rank is in its program, and its last collective.
   std::string describeProgress(uint32_t rank) const;
 
 protected:
@@ -211,7 +214,7 @@ protected:
     std::vector<uint32_t> axes;
     /// for each rank: the ranks of its group, in the order of the group
     std::vector<std::vector<uint32_t>> members;
-    std::vector<uint32_t> index; ///< for each rank: its index in its group
+    std::vector<uint32_t> index; ///< for each rank: index of the rank in its group
   };
   struct Collective {
     CollectiveKey key;

@@ -29,7 +29,7 @@ struct DeviceOptions {
 
 /// Creates a device for each rank. `artifact` must contain code for devices of this kind.
 /// `artifact` and `layout` must outlive the devices. Throws Error if a device cannot be created.
-/// The arenas are not allocated by this call.
+/// This function does not allocate the arenas.
 std::vector<std::unique_ptr<Device>> makeDevices(DeviceKind kind, const Artifact &artifact,
                                                  const fb::Layout &layout,
                                                  const DeviceOptions &options);

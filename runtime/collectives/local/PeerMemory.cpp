@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PeerMemory.h. Long copies and sums are divided among the workers of a rank. Each
-// element is computed by one worker, so that its value does not depend on the number of workers.
+// element is computed by a single worker, so that the value of the element does not depend on the
+// number of workers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,7 +21,7 @@ using ull = unsigned long long;
 
 static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
 static constexpr double secondsToTellFailure = 2, pollSeconds = 0.02;
-// number of bytes of the largest message that collect() sends
+// maximum number of bytes in a message of collect()
 static constexpr size_t pieceBytes = 32 << 20;
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
@@ -188,7 +188,7 @@ bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   return true;
 }
 
-/// Records an error if no heartbeats arrive from another rank. This happens if the process of that
+/// Records an error if another rank no longer sends heartbeats. This happens if the process of that
 /// rank is stopped, or if the connection to it is cut. serve() reports the error to the other
 /// processes.
 void MpiCommunicator::checkHeartbeats() {
@@ -311,9 +311,9 @@ uint64_t MpiCommunicator::heardFromAll() const {
   return sum;
 }
 
-/// Waits until `count` messages are complete. `messages` contains a single message, or contains a
-/// receive and a send for each rank, in the order of the ranks. Throws Error if a process has sent
-/// no heartbeat for as long as the time limit.
+/// Waits until `count` messages are complete. `messages` contains either a single message, or first
+/// a receive and then a send for each rank, in the order of the ranks. Throws Error if a process
+/// has sent no heartbeat for as long as the time limit.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
   std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
   uint64_t calls = 0;

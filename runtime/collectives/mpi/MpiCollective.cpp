@@ -228,8 +228,8 @@ bool MpiCollective::advanceReceives(MpiLanes &lanes, WorkerPool *pool) {
   }
 }
 
-/// Adds up the chunks of row `row`. These are the chunks in the lane, and the chunk in the rank's
-/// own source.
+/// Adds up the chunks of the row with index `row`. The chunks of other members are in the lane, and
+/// the chunk of the rank is in its own source.
 void MpiCollective::addUp(uint64_t row, WorkerPool *pool) {
   uint64_t first = 0, count = key.count;
   if (key.kind == CollectiveKind::all_reduce && !isSmall())
@@ -289,8 +289,8 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  // If the MPI library computes the sum, it does not report for which members it waits. In this
-  // case return all other members.
+  // If the MPI library computes the sum, the library does not report the members for which it
+  // waits. In this case, return all members except this rank.
   if (lacking.empty())
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });

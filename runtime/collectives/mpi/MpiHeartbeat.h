@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Several times per second, every process sends a message to all others: the progress of its rank,
-// the status of a failure, and whether the process leaves the run. The watchdog is updated from the
-// messages that arrive. The caller of these functions must hold the mutex of the MPI library.
+// the status of a failure, and whether the process leaves the run. The messages that arrive update
+// the watchdog. The caller of these functions must hold the mutex of the MPI library.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,7 +20,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Makes a thread pause between polls. The first `spins` pauses are short and keep the processor
+/// Lets a thread pause between two polls. The first `spins` pauses are short and keep the processor
 /// busy. Later pauses are sleeps of at most 2 ms.
 class Naps {
 public:

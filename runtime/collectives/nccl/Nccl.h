@@ -102,7 +102,7 @@ private:
   /// a text with the versions of NCCL and of the driver
   std::string library;
   std::vector<Lane> lanes;
-  std::vector<uint32_t> laneOf; ///< for each collective, its index in `lanes`
+  std::vector<uint32_t> laneOf; ///< for each collective: index of its lane in `lanes`
   std::vector<ArenaMemory> arenas;
   std::vector<std::unique_ptr<NcclRank>> ncclRanks;
 };

@@ -106,7 +106,8 @@ void NcclRank::adopt(const ArenaMemory &memory) {
     return;
   for (Lane &lane : lanes) {
     NcclResult result = nccl.commRegister(lane.comm, memory.base, memory.bytes, &lane.registration);
-    // The result ncclInvalidArgument means that NCCL cannot register the memory. It is no error.
+    // The result ncclInvalidArgument means that NCCL cannot register the memory. This result is not
+    // an error.
     if (result != ncclInvalidArgument)
       expect(result, lane.comm);
   }
@@ -234,8 +235,9 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
-/// The collectives of one launch are consecutive in `waiting`, beginning at `head`. Returns the
-/// position after the last of them. Returns nullopt if the rank has not started all of them yet.
+/// The next launch consists of consecutive collectives of `waiting`, beginning at `head`. Returns
+/// the position after the last collective of this launch. Returns nullopt if the rank has not yet
+/// started all collectives of the launch.
 std::optional<uint64_t> NcclRank::endOfLaunch() const {
   uint64_t last = head;
   while (flightAt(last).joinsNext)

@@ -34,7 +34,7 @@ struct alignas(64) Watcher {
   uint32_t startedRanks = 0;         // 1 if this process has started the ranks
   double heartbeatSeconds = 0;       // time limit for heartbeats, in seconds
   char program[32] = {};             // name of the program that this process runs
-  std::atomic<uint32_t> isSilent{0}; // 1 if a rank has noticed that the heartbeat no longer changes
+  std::atomic<uint32_t> isSilent{0}; // 1 if a rank has noticed that `heartbeat` does not change
 
   /// Returns a text such as "the process that started the ranks (process 42) has sent no heartbeat
   /// for 2 s".
@@ -55,7 +55,7 @@ public:
     RankProgress progress;
     alignas(64) std::atomic<uint64_t> heartbeat; ///< incremented by a separate thread
     std::atomic<uint32_t> finished;              ///< 1 if the rank has called leave()
-    /// event of the groups whose first member is this rank
+    /// event on which the groups wait whose first member is this rank
     alignas(64) SharedFutexEvent event;
     // exchange() and collect() use the next members, which are counters and buffers for the data.
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A worker has a thread that performs transfers while the rank computes. It performs them in the
-// order in which the rank posts them:
+// A worker has a thread that performs transfers while the rank computes. The thread performs the
+// transfers in the order in which the rank posts them:
 //
 //     rank        post | launch | launch | launch | await
 //     worker         [ waits for other ranks, copies ]
@@ -41,8 +41,8 @@ public:
 
   /// Posts a transfer for execution. Allocates no memory and does not wait.
   void post(uint32_t transfer);
-  /// Waits until a transfer is complete. If this transfer or an earlier one has failed, throws its
-  /// error.
+  /// Waits until a transfer is complete. If this transfer or an earlier transfer has failed, throws
+  /// the error of the failed transfer.
   void await(uint32_t transfer);
   /// Returns true if a transfer is complete. The caller may then read the transfer's target and
   /// span().

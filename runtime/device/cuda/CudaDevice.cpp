@@ -84,8 +84,8 @@ private:
   uint64_t arenaBytes = 0;
   /// mark on the compute stream before an asynchronous copy; the stream of the copy waits for it
   CudaMark here;
-  std::vector<std::unique_ptr<CudaMark>> moved; ///< for each copy: the mark after it
-  std::vector<DeviceSpan> spans;                ///< for each copy: its time stamps
+  std::vector<std::unique_ptr<CudaMark>> moved; ///< for each copy: the mark that follows the copy
+  std::vector<DeviceSpan> spans;                ///< for each copy: the time stamps of the copy
   std::unique_ptr<LibraryGemm> libraryGemm;
 };
 } // namespace
@@ -250,7 +250,8 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
 }
 
 /// If the compute stream has an error, returns a description of it. Returns an empty text if work
-/// is unfinished, or if the error belongs to a stream capture, because such an error is not sticky.
+/// is unfinished. Also returns an empty text if the error belongs to a stream capture, because
+/// later calls do not fail after such an error.
 std::string CudaDevice::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the kernels of an artifact on GPUs. It uses the interface of the CUDA driver, not the CUDA
-// runtime. An arena is a single allocation in device memory. If states are offloaded, the arena has
-// a second part, which is an allocation of host memory that is mapped for the GPU. Commands are
-// enqueued on streams (CudaQueue.h). To read or write device memory, the host copies data through a
-// staging buffer, which is pinned.
+// Runs the kernels of an artifact on GPUs. CudaDevice uses the interface of the CUDA driver, and
+// not the CUDA runtime. An arena is a single allocation in device memory. If states are offloaded,
+// the arena has a second part, which is an allocation of host memory that is mapped for the GPU.
+// Commands are enqueued on streams (CudaQueue.h). To read or write device memory, the host copies
+// data through a staging buffer, which is pinned.
 //
 //===----------------------------------------------------------------------===//
 
