@@ -6,7 +6,7 @@
 //
 // Checks the requirements of cuTensorMapEncodeTiled() that cuda.h documents, with one exception.
 // According to cuda.h, each stride must be at least as large as its dimension. The driver does not
-// check this, and tensor maps that split rows into panels do not satisfy it.
+// check this requirement, and tensor maps that split rows into panels do not satisfy it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +27,12 @@ struct TypeRow {
   bool isFloating;
 };
 
-/// How an encoded tensor map is stored in memory.
+/// The encoding of a tensor map in memory.
 struct Encoded {
   uint64_t magic;
   uint64_t address;
   uint64_t strides[maxTensorRank - 1];
-  uint32_t sizes[maxTensorRank]; ///< for each dimension: its size minus one
+  uint32_t sizes[maxTensorRank]; ///< for each dimension: the size minus one
   uint8_t box[maxTensorRank];    ///< for each dimension: the extent of the box minus one
   uint8_t steps[maxTensorRank];
   uint8_t type, rank, interleave, swizzle, promotion, fill;

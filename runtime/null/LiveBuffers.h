@@ -29,7 +29,7 @@ public:
   /// Returns true if the layout records buffers and their lifetimes.
   bool areKnown() const { return layout.buffers() && layout.buffers()->size() != 0; }
 
-  /// Starts the walk of a program. The command numbers in later calls are numbers of commands of
+  /// Starts the walk through the commands of a program. In later calls, command numbers refer to
   /// this program.
   void enter(uint32_t program);
   /// begin() adds the buffers whose first command is `command` to the live buffers. end() removes
@@ -43,8 +43,8 @@ public:
 
   /// Returns true if a single live buffer covers [begin, end).
   bool contain(uint64_t begin, uint64_t end) const;
-  /// Returns the name of a live buffer in the range, such as "'h.0 parameter'", or "no live
-  /// buffer".
+  /// Returns the name of a live buffer that shares bytes with the range, such as "'h.0 parameter'".
+  /// Returns "no live buffer" if there is none.
   std::string nameAt(uint64_t begin, uint64_t end) const;
 
 private:

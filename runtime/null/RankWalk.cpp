@@ -8,9 +8,10 @@
 //  1. Begin buffers.
 //  2. Compare each access with the shadow (Shadow.h), and record the access there.
 //  3. End buffers.
-// A transfer accesses its source and its target when it starts, on its own stream. The wait for the
-// transfer joins this stream. Before the wait, an access of another stream to these bytes races
-// with the transfer if one of the two accesses is a write.
+// A transfer has a stream of its own. On this stream, the transfer accesses its source and its
+// target when the transfer starts. The wait for the transfer joins this stream. Before the wait, an
+// access of another stream to the source or the target races with the transfer if one of the two
+// accesses is a write.
 //
 // The walk takes time O(accesses * (log ranges + ranges per access)).
 //
@@ -117,7 +118,7 @@ void RankWalk::walkLoop(const fb::Command &command) {
     walk(*loop.body(), k, k + 1 < loop.count() ? first : 0);
     last = now.number - 1;
   }
-  // The caller increments now.number past the loop.
+  // The caller then increments now.number, which becomes the number of the command after the loop.
   now.number = last;
 }
 
@@ -138,7 +139,7 @@ void RankWalk::execute(const fb::Command &command) {
     touch(access, epoch);
 }
 
-/// Reports if two accesses of `command` share bytes and one of them is a write.
+/// Reports a fault if two accesses of `command` share bytes and one of the two accesses is a write.
 void RankWalk::checkClash(const fb::Command &command) {
   auto clash = accesses.findClash(command, current);
   if (!clash)
@@ -257,8 +258,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
   Touch mark{epoch, now};
   if (access.writes)
     shadow.write(access.begin, access.end, mark);
-  // A read on the compute stream is not recorded, since it precedes every transfer that starts
-  // later.
+  // Reads on the compute stream are not recorded, because every transfer that starts later is
+  // ordered after these reads.
   else if (epoch.stream != 0)
     shadow.visit(access.begin, access.end, [&](uint64_t, uint64_t, Cell &cell) {
       auto isOver = [this](const Touch &read) { return clock.knows(read.epoch); };
@@ -271,7 +272,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
 }
 
 /// Reports a race or a missing value in one cell. The clock of the compute stream also applies to
-/// an access of a transfer, because the transfer forks off the compute stream when it starts.
+/// an access of a transfer, because the stream of the transfer forks off the compute stream at this
+/// time.
 void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint64_t end,
                          const Cell &cell) {
   auto isOver = [&](const Touch &other) {

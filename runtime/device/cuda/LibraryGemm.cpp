@@ -11,7 +11,7 @@
 //
 // Which algorithm can be chosen depends on the alignments of the matrices. A binding is aligned to
 // 64 bytes. A matrix that begins at an offset in its binding may have a smaller alignment. If an
-// algorithm uses split-k, its partial sums are added in a fixed order.
+// algorithm uses split-k, it adds its partial sums in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,8 +85,8 @@ private:
 };
 
 /// Creates the cuBLASLt layout of a matrix that has `rows` rows and `cols` columns. If the matrix
-/// is transposed, its columns are the columns of the layout. Otherwise its rows are the columns of
-/// the layout.
+/// is transposed, the columns of the layout are the columns of the matrix. Otherwise the columns of
+/// the layout are the rows of the matrix.
 LtMatrix LibraryGemm::Call::describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const {
   LtMatrix made = nullptr;
   bool isTransposed = matrix.transposed();
@@ -186,8 +186,8 @@ struct Preference {
 };
 } // namespace
 
-/// Returns an arbitrary address that has the alignment of the matrix. While an algorithm is chosen,
-/// cuBLASLt uses only the alignment of the address.
+/// Returns an arbitrary address that has the alignment of the matrix. To choose an algorithm,
+/// cuBLASLt needs only the alignment of the address.
 static const void *standIn(const fb::Matrix &matrix) {
   return reinterpret_cast<const void *>((uintptr_t(1) << 20) + alignmentOf(matrix));
 }

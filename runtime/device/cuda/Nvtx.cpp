@@ -23,8 +23,8 @@ using namespace fsdprt;
 namespace {
 using Function = void (*)();
 
-/// For each of the NVTX modules 1 to 6: the number of its functions. These modules are core, CUDA,
-/// OpenCL, CUDA runtime, core with domains, and synchronisation.
+/// `functionsOf` contains the number of functions of each of the NVTX modules 1 to 6. These modules
+/// are core, CUDA, OpenCL, CUDA runtime, core with domains, and synchronisation.
 constexpr unsigned modules = 7, mostFunctions = 15;
 constexpr unsigned functionsOf[modules] = {0, 15, 8, 14, 6, 15, 6};
 constexpr unsigned core = 1, rangePush = 9, rangePop = 11;

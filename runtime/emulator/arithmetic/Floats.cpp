@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min,
-// max, testp, copysign". The functions in this file round to nearest even, as the host does. The
-// other rounding modes are implemented in RoundedFloats.cpp, and f16 and bf16 in Halves.cpp. On
-// hardware, the results of div.approx and div.full may be wrong by two units in the last place. The
-// emulator rounds these results correctly.
+// max, testp, copysign". The functions in this file round to nearest even, as the host does.
+// RoundedFloats.cpp implements the other rounding modes, and Halves.cpp implements the types f16
+// and bf16. On hardware, the results of div.approx and div.full may be wrong by two units in the
+// last place. The emulator rounds these results correctly.
 //
 //===----------------------------------------------------------------------===//
 

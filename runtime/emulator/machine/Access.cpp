@@ -142,7 +142,7 @@ void Traffic::add(const Place &place, uint64_t address, unsigned bytes) {
     shared[sharedCount++] = place.offset;
 }
 
-/// Returns the number of distinct 32-byte sectors that the accesses touch.
+/// Returns the number of distinct 32-byte sectors that contain bytes of the accesses.
 static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size) {
   uint64_t all[2 * warpSize];
   unsigned found = 0;
@@ -155,11 +155,11 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
   return std::unique(all, all + found) - all;
 }
 
-/// Counts the passes in which shared memory, which consists of 32 banks that are 4 bytes wide,
-/// serves an access. Accesses of up to 4 bytes are made by all lanes of a warp at the same time,
-/// 8-byte accesses by half of the lanes at a time, and 16-byte accesses by a quarter of the lanes
-/// at a time. The lanes that access memory at the same time need as many passes as there are
-/// distinct words in the bank with the most distinct words.
+/// Counts the passes that shared memory needs for an access. Shared memory consists of 32 banks
+/// that are 4 bytes wide. Accesses of up to 4 bytes are made by all lanes of a warp at the same
+/// time, 8-byte accesses by half of the lanes at a time, and 16-byte accesses by a quarter of the
+/// lanes at a time. Among the words that the lanes access at the same time, count the distinct
+/// words in each bank. The number of passes is the largest of these counts.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

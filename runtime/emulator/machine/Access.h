@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finds the allocation that contains an address, and checks the access: the access must be within
-// the allocation and aligned, bytes that it reads must be initialised, and it must not race with
+// Finds the allocation that contains an address, and checks the access. The access must be aligned
+// and within the allocation. Bytes that it reads must be initialised. The access must not race with
 // accesses of other threads. All accesses of emulated programs to memory use this class.
 //
 //===----------------------------------------------------------------------===//
@@ -31,8 +31,8 @@ enum class Touch : uint8_t { Reads, Writes, Updates };
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
-  bool isStrong = false; ///< strong access (PTX ISA, "Strong Operations")
-  bool isAsync = false;  ///< the access goes through the async proxy
+  bool isStrong = false; ///< true for a strong access (PTX ISA, "Strong Operations")
+  bool isAsync = false;  ///< true if the access goes through the async proxy
 
   /// Resolves an address. Fails if the address is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,

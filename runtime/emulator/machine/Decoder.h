@@ -57,15 +57,15 @@ public:
   unsigned operandCount() const { return statement->operands.size(); }
   const Operand &operand(unsigned index) const { return statement->operands[index]; }
 
-  /// Returns the slot of an operand that is a register of the type's size or a constant.
+  /// Returns the slot of an operand that is either a constant or a register of the type's size.
   Slot source(const Operand &operand, Type type);
   Slot source(unsigned index, Type type) { return source(operand(index), type); }
   /// Returns the slot of a register. For the operand "_", returns a slot that is never read.
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);
-  /// Returns the slot of an operand of a load, store or conversion. The operand's register may be
-  /// wider than the type. Sets `size` to the size of the register in bytes.
+  /// Returns the slot of an operand of a load, store or conversion. The register of the operand may
+  /// be wider than the type. Sets `size` to the size of the register in bytes.
   Slot wideSource(const Operand &operand, Type type, unsigned &size);
   Slot wideDestination(const Operand &operand, Type type, unsigned &size);
   /// Returns the slot of the base in an operand [base+n]. Adds n to `offset`. If the base is a
@@ -77,7 +77,8 @@ public:
   Slot scratch(unsigned size);
   /// Returns the slot of the predicate that contains the carry of add.cc.
   Slot conditionCode() { return carry ? carry : carry = scratch(0); }
-  /// Returns the elements of a vector {a, b}. Returns the operand itself if it is not a vector.
+  /// Returns the elements of a vector {a, b}. If the operand is not a vector, returns only the
+  /// operand.
   static std::vector<const Operand *> elements(const Operand &operand);
 
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins);

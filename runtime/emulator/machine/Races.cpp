@@ -7,10 +7,10 @@
 // Two accesses to the same bytes race if at least one of them is a write, at least one of them is
 // not strong, and neither access is ordered before the other (PTX ISA, "Memory Consistency Model").
 // Each cell records its last write, its last weak write, and the reads since its last write. A
-// recorded read is dropped if it is ordered before a new read: an access that is ordered after the
-// new read is then ordered after the dropped read too.
+// recorded read is dropped if it is ordered before a new read, because an access that is ordered
+// after the new read is then also ordered after the dropped read.
 //
-// An access through the async proxy is ordered after an ordinary store only by a proxy fence.
+// Only a proxy fence orders an access through the async proxy after an ordinary store.
 //
 //===----------------------------------------------------------------------===//
 

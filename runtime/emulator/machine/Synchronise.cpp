@@ -28,7 +28,7 @@ static void joinForeign(std::map<uint32_t, RowRef> &into, uint32_t group, const 
   known = both.share();
 }
 
-/// Lets a lane acquire what threads have released at an address.
+/// Lets a lane acquire the releases that threads have made at an address.
 static void acquire(Warp &warp, unsigned lane, Published &published) {
   Cluster &cluster = warp.block.cluster;
   for (const auto &[group, row] : published.foreign)

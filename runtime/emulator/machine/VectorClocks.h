@@ -66,14 +66,15 @@ public:
   /// index of the first thread of the warp.
   void release(uint32_t first, LaneMask lanes, Released &into);
   void acquire(uint32_t first, LaneMask lanes, Released &from);
-  /// Executes a proxy fence of `lanes` of the warp whose first thread is `first`. Earlier accesses
-  /// are then ordered before later accesses through the async proxy.
+  /// Executes a proxy fence of `lanes` of the warp whose first thread is `first`. After the fence,
+  /// earlier accesses are ordered before later accesses through the async proxy.
   void fenceProxy(uint32_t first, LaneMask lanes);
 
   /// Starts work that `agent` does for `thread`. Earlier accesses of the thread are ordered before
   /// the work. Later accesses of the thread are not ordered before the work.
   void fork(uint32_t thread, uint32_t agent);
-  /// Returns the time of the accesses that the agent has made so far, as an argument for learn().
+  /// Returns the time of the accesses that the agent has made so far. The caller passes this time
+  /// to learn().
   Time finish(uint32_t agent);
   /// Orders the accesses of `agent` up to `time` before the next accesses of `lanes` of a warp.
   /// `first` is the index of the first thread of the warp.

@@ -210,7 +210,8 @@ void Warp::branch(const Instruction &instruction, LaneMask taken) {
   stalled = 0;
   if (meet == here.meet || meet == nowhere) {
     // Lanes that branch directly to the point of reconvergence leave this split. If neither path
-    // branches there directly, the lanes of one path become a new split with the same parent.
+    // branches directly to this point, the lanes of one path become a new split with the same
+    // parent.
     if (target == meet || next == meet) {
       here.mask = target == meet ? stays : taken;
       here.pc = target == meet ? next : target;
@@ -263,8 +264,8 @@ void Warp::leave(LaneMask lanes) {
 }
 
 /// Moves lanes that wait at a point of reconvergence to a new split, so that these lanes continue.
-/// Called if the other lanes make no progress, for example if they loop until the waiting lanes
-/// write a value.
+/// This function is called if the other lanes make no progress, for example because they loop until
+/// one of the waiting lanes writes a value.
 void Warp::freeParked() {
   stalled = 0;
   for (int32_t parent = splits[std::min<size_t>(split, splits.size() - 1)].parent; parent >= 0;

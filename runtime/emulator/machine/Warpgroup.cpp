@@ -33,8 +33,8 @@ static WarpProducts &productsOf(Warp &warp) {
   return warp.products;
 }
 
-/// Returns the warpgroup of a warp: four consecutive warps of a block, beginning at a multiple of
-/// four.
+/// Returns the warpgroup of a warp. A warpgroup consists of four consecutive warps of a block, and
+/// the index of its first warp is a multiple of four.
 static Warpgroup &groupOf(Warp &warp) {
   Block &block = warp.block;
   unsigned number = warp.index / groupWarps;
@@ -162,8 +162,8 @@ uint64_t descriptorOf(Warp &warp, Slot slot) {
   return values[0];
 }
 
-/// Makes a product from the operands of the instruction. The comment on issueProduct() gives the
-/// order of the operands.
+/// Returns the product that the operands of the instruction describe. The comment on issueProduct()
+/// gives the order of the operands.
 IssuedProduct productOf(Warp &warp, const Instruction &i) {
   const WgmmaPlan &plan = *static_cast<const WgmmaPlan *>(i.plan);
   LaneMask adds = warp.predicate(i.in[i.inCount - 1]);

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A product is one
-// operation of the four warps of a warpgroup. The emulator computes a product when the last of
-// these warps has issued it. An agent of the warpgroup (see VectorClocks.h) makes the memory
-// accesses of the product. An access is ordered before the product if all lanes of the warpgroup
-// cover the access. A warp that waits for a group of products acquires the agent's accesses. Until
-// a warp has waited for a product, no other instruction may access the registers of the product.
+// operation of the four warps of a warpgroup. The emulator computes a product when all four warps
+// have issued the product. An agent of the warpgroup (see VectorClocks.h) makes the memory accesses
+// of the product. An access is ordered before the product if all lanes of the warpgroup cover the
+// access. A warp that waits for a group of products acquires the agent's accesses. Until a warp has
+// waited for a product, no other instruction may access the registers of the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace fsdprt::emulate {
 
 /// The last access to a register of a warp, and the last product that uses the register.
 struct RegisterUse {
-  uint64_t product = 0;     ///< index of the last product that uses the register, from 1; 0 if none
+  uint64_t product = 0;     ///< index, from 1, of the last product that uses the register; or 0
   uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
   uint32_t instruction = 0; ///< index of the instruction of the last access
   enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< kind of last access
@@ -49,10 +49,9 @@ class Warpgroup {
 public:
   uint32_t agent = 0;
   std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
-  uint64_t executed = 0;             ///< number of executed products, none of which is in `pending`
+  uint64_t executed = 0;             ///< number of products that are no longer in `pending`
 
-  /// For each executed product for which some warp has not waited, the agent's time after the
-  /// product.
+  /// The agent's times after those executed products for which some warp has not waited yet.
   std::deque<Time> times;
   uint64_t firstTime = 1; ///< index of the product of times[0]
 };

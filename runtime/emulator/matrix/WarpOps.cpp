@@ -18,7 +18,7 @@ using namespace fsdprt::emulate;
 
 namespace {
 /// Returns the mask of the lanes that take part in the instruction. Fails unless all lanes of the
-/// mask execute the instruction, with equal masks.
+/// mask execute the instruction and have equal masks.
 LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   const LaneMask *masks = warp.at<LaneMask>(slot);
   unsigned first = __builtin_ctz(active);
@@ -41,8 +41,8 @@ LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
 
 enum Mode : uint8_t { Up, Down, Butterfly, Index };
 
-/// Sets `from` to the lane whose value `lane` reads. Returns true if this lane is in range, as the
-/// pseudo-code of PTX ISA defines it.
+/// Sets `from` to the lane whose value `lane` reads. Returns true if the lane `from` is in range,
+/// as the pseudo-code of PTX ISA defines the range.
 bool sourceLane(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, unsigned &from) {
   unsigned value = b & 31, clamp = c & 31, segment = c >> 8 & 31;
   unsigned most = (lane & segment) | (clamp & ~segment & 31), least = lane & segment;

@@ -10,7 +10,8 @@
 //     imm-scale-b, imm-trans-a, imm-trans-b
 //
 // The operand `a` is a matrix descriptor or four registers. The operand imm-trans-b exists only for
-// 16-bit types. The operand imm-trans-a exists only for 16-bit types and if `a` is a descriptor.
+// 16-bit types. The operand imm-trans-a exists only if the type has 16 bits and `a` is a
+// descriptor.
 //
 //===----------------------------------------------------------------------===//
 

@@ -218,8 +218,8 @@ static void decodeFence(Decoder &d) {
   d.emit(isAsyncProxy ? proxyFence : isInit ? mbarrierFence : memoryFence, {}, {});
 }
 
-/// Decodes setmaxnreg. The instruction has no effect in the emulator, except that its number of
-/// registers is checked.
+/// Decodes setmaxnreg. The emulator only checks the number of registers. Otherwise the instruction
+/// has no effect.
 static void decodeRegisters(Decoder &d) {
   if (d.modifiers.takeOneOf({"inc", "dec"}) < 0)
     d.fail("expected .inc or .dec");

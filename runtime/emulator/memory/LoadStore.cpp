@@ -20,7 +20,7 @@ struct Plan {
   Type type;
   uint8_t count;        ///< number of elements
   uint8_t registerSize; ///< size in bytes of the register of an element
-  bool isWide;          ///< the base address has 64 bits
+  bool isWide;          ///< true if the base address has 64 bits
   Order order;
 };
 
@@ -208,9 +208,9 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
 }
 } // namespace
 
-/// Returns the slots of the elements of a vector operand. All registers must have the same size, to
-/// which `plan.registerSize` is set. An element "_" has no register, and the slot that is returned
-/// for it is never read.
+/// Returns the slots of the elements of a vector operand. Sets `plan.registerSize` to the size of
+/// the registers, which must all have the same size. An element "_" has no register, and the slot
+/// that is returned for it is never read.
 static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &plan, bool isLoad) {
   auto elements = Decoder::elements(operand);
   if (elements.size() != plan.count)

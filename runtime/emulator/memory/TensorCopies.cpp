@@ -11,8 +11,8 @@
 // within each 128 bytes. The permutation depends on the address bits from bit 7 on. For elements
 // outside of the tensor, a load writes zeros or NaN, and a store writes nothing.
 //
-// PTX ISA specifies neither which NaN a load writes nor how it rounds numbers to TF32. The emulator
-// writes the canonical NaN of the type, and rounds to nearest.
+// PTX ISA specifies neither which NaN a load writes nor how a load rounds numbers to TF32. The
+// emulator writes the canonical NaN of the type, and rounds to nearest.
 //
 //===----------------------------------------------------------------------===//
 

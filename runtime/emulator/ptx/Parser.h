@@ -23,7 +23,7 @@ public:
   void parseModule();
 
 private:
-  // Parser.cpp implements these functions: they parse the module and functions.
+  // Parser.cpp implements the next functions, which parse the module and its functions.
   void take() { token = lexer.next(); }
   [[noreturn]] void expected(const char *what);
   void expect(char sign);
@@ -42,7 +42,7 @@ private:
   bool parseTuning(Function &parsed);
   void parseSizes(uint32_t (&sizes)[3]);
 
-  // ParseVariables.cpp implements these functions.
+  // ParseVariables.cpp implements the next functions.
   void parseRegisters();
   Variable *parseVariable(Space space);
   void parseShape(Variable &variable, uint64_t elements);
@@ -53,7 +53,7 @@ private:
   std::optional<uint32_t> findRegister(std::string_view name) const;
   const Variable *findVariable(std::string_view name) const;
 
-  // ParseStatements.cpp implements these functions.
+  // ParseStatements.cpp implements the next functions.
   void parseBody();
   void parseScoped();
   void parseStatement();
@@ -77,7 +77,7 @@ private:
   Token token;
   Function *function = nullptr;
   std::vector<Scope> scopes; ///< the open scopes: module, function, and nested { }
-  unsigned depth = 0;        ///< how many operands contain the current operand
+  unsigned depth = 0;        ///< number of nested operands that contain the current operand
 };
 
 } // namespace fsdprt::emulate

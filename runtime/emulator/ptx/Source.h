@@ -33,8 +33,8 @@ struct Source {
       __attribute__((format(printf, 3, 4)));
 };
 
-/// Returns a word of the source in quotes, for messages. Replaces control characters by '?', and
-/// shortens long words.
+/// Returns a word of the source in quotes, for use in messages. Replaces control characters by '?',
+/// and shortens long words.
 inline std::string quoted(std::string_view text) {
   return "'" + printable(text.data(), text.size()) + "'";
 }

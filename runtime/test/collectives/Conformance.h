@@ -40,7 +40,7 @@ struct Attendee {
   uint32_t rank;
   const Arena &arena;
   WorkerPool &pool;
-  bool sumsInOrder = true; ///< if false, sums may differ by rounding from those of rule (R5)
+  bool sumsInOrder = true; ///< if false, sums may differ by rounding from the sums of rule (R5)
 };
 
 class Backend {

@@ -24,8 +24,8 @@ using namespace fsdprt;
 using fb::CollectiveKind;
 
 namespace {
-/// The functions by which a test controls the stub. They are looked up in the library that the
-/// runtime loads.
+/// The functions by which a test controls the stub. The functions are looked up in the library that
+/// the runtime loads.
 struct Stub {
   template <typename Function>
   static Function *function(const char *name) {
@@ -105,7 +105,7 @@ protected:
   }
 
   /// Runs all collectives `rounds` times. Returns the errors of the ranks. If the set-up fails,
-  /// returns its error for all ranks.
+  /// returns the error of the set-up for all ranks.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
@@ -156,7 +156,7 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank: one with all ranks, four with groups of ranks
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank: one for all ranks, four for groups
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares products of the cuBLASLt stub, which runs on the emulated CUDA driver, with products
-// that the test computes. The stub also checks its arguments.
+// that the test computes. The stub also checks the arguments of its functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -157,7 +157,7 @@ float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argum
 }
 
 namespace {
-/// Device memory that holds the contents of the bindings, followed by the workspace.
+/// Device memory that contains the bindings, followed by the workspace.
 class DeviceMemory {
 public:
   explicit DeviceMemory(const CudaDriver &cuda) : cuda(cuda) {

@@ -38,7 +38,7 @@ protected:
     std::ofstream(file) << content;
   }
   /// Writes the files of a control group of version 2. All numbers are in MiB, and "max" means that
-  /// there is no limit. `cached` is the amount of `used` memory that contains cached files.
+  /// there is no limit. `cached` is the part of `used` that consists of cached files.
   void group2(const std::string &name, const std::string &limit, uint64_t used,
               uint64_t cached = 0) {
     std::string folder = "/sys/fs/cgroup" + name;
@@ -147,9 +147,9 @@ protected:
   }
 
   /// Runs fsdp-run under memory limits that exceed the size of the arenas by 0, `step`, 2 * `step`
-  /// and so on up to `most` MiB. Each run must succeed or be refused with `words`. At least one run
-  /// must succeed, and at least one run must be refused. `restrict` returns the shell command that
-  /// limits memory to a number of bytes.
+  /// and so on up to `most` MiB. Each run must either succeed or be refused with a message that
+  /// contains `words`. At least one run must succeed, and at least one run must be refused.
+  /// `restrict` returns the shell command that limits memory to a number of bytes.
   void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
              const std::function<std::string(uint64_t)> &restrict) {
     for (std::string how : {"", " --processes"}) {
@@ -172,7 +172,7 @@ protected:
     }
   }
 
-  std::string group, limit; ///< paths of the folder and the limit file of a control group, or empty
+  std::string group, limit; ///< paths of a control group's folder and limit file, or empty
 };
 } // namespace
 

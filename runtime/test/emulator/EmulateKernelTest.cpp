@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares results of generated kernels for a matrix product and attention with results in f64.
-// Also removes, one at a time, the barriers and waits of the kernels. The emulator must then report
-// an error.
+// Another test removes one of the barriers and waits of a kernel. The emulator must then report an
+// error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -152,7 +152,7 @@ TEST_P(LoadTest, PutsTheBoxWhereTheSwizzleSays) {
     for (unsigned d = 0; d < map.rank; ++d)
       index[d] = rest % map.count(d), rest /= map.count(d);
     // With a 128-byte swizzle, 16-byte chunk c of 128-byte row r is stored as chunk c ^ (r % 8).
-    // For a 64-byte swizzle, the modulus is 4, and for a 32-byte swizzle it is 2.
+    // For a 64-byte swizzle, the modulus is 4 instead of 8, and for a 32-byte swizzle it is 2.
     uint64_t chunk = offset / 16 % 8, row = offset / 128,
              pattern = 1 << static_cast<int>(load.swizzle);
     std::memcpy(&element, found + row * 128 + (chunk ^ row % pattern) * 16 + offset % 16,

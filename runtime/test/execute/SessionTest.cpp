@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares the results of sharded training on 1 to 5 ranks bit for bit with those of unsharded
-// training. Also tests reads and writes of states by the caller, error messages, and a kernel that
-// hangs.
+// Compares the results of sharded training on 1 to 5 ranks bit for bit with the results of
+// unsharded training. Also tests that the caller can read and write states, and tests error
+// messages and a kernel that hangs.
 //
 //===----------------------------------------------------------------------===//
 

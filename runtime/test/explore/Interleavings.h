@@ -17,9 +17,9 @@
 // delayed.
 //
 // In the default order, a thread runs until it waits, and then the next thread runs. The run is
-// repeated with each combination of at most `deviations` points at which another thread than the
-// default thread is chosen, and at most `crashes` crashes. A crashed thread ends at one of these
-// calls, and its descriptors are closed.
+// repeated for each combination of at most `deviations` deviations and at most `crashes` crashes. A
+// deviation is a point at which another thread than the default thread is chosen. A crash ends a
+// thread at one of the calls listed above, and closes the descriptors of the thread.
 //
 //===----------------------------------------------------------------------===//
 

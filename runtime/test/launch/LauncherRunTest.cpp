@@ -24,7 +24,7 @@ class Meets : public Run {
 protected:
   struct Process {
     std::string environment, arguments;
-    int code; ///< expected exit code; -1 accepts any
+    int code; ///< expected exit code; -1 accepts every exit code
     std::vector<std::string> words;
   };
   struct Case {
@@ -163,8 +163,8 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   check({some, noFirst, alone});
 }
 
-// Immediately after a failed attempt, ranks can meet at the same address. They must not receive
-// errors of the failed attempt.
+// Immediately after a failed attempt, ranks can meet at the same address. The ranks must not
+// receive errors of the failed attempt.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
@@ -223,8 +223,8 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
 TEST_F(Meets, WrongAddress) {
   uint32_t port = freePort();
   std::string arguments = toy(2) + " --rendezvous-timeout=3";
-  // No machine has these addresses: RFC 5737 reserves 192.0.2.0/24, and RFC 6761 the domain
-  // "invalid".
+  // No machine has these addresses: RFC 5737 reserves 192.0.2.0/24, and RFC 6761 reserves the
+  // domain "invalid".
   check({{{{torchrun(0, 2, port, "192.0.2.1"),
             arguments,
             FSDPRT_BAD_INPUT,

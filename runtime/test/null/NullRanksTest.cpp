@@ -14,7 +14,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-/// Returns the text of the findings if `ranks` run the artifact of `peer`.
+/// Returns the text of the findings of a run in which `ranks` run the artifact of `peer`.
 static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t> ranks,
                                      const HandMade &peer) {
   NullOptions options;
@@ -26,8 +26,8 @@ static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t>
   return text;
 }
 
-/// Returns a step with two gathers, one over each of two axes. If `swapped` is true, their order is
-/// exchanged.
+/// Returns a step with two gathers, one over each of two axes. If `swapped` is true, the two
+/// gathers change places.
 static HandMade twoAxes(bool swapped) {
   HandMade hand(2, 2);
   fb::Slice a = hand.buffer("a", 512, 0, 1), b = hand.buffer("b", 512, 0, 1);

@@ -20,7 +20,7 @@ using namespace fsdprt::test;
 namespace {
 class Elastic : public Run {
 protected:
-  /// Creates the folder with only one artifact per mesh.
+  /// Creates a folder that contains only one artifact for each mesh.
   void SetUp() override {
     Run::SetUp();
     for (int shards = 1; shards <= 4; ++shards)

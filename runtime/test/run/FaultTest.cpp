@@ -50,8 +50,8 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns a case for each rank and each phase of `phases`, with a fault of the rank in the
-  /// phase.
+  /// Returns a case for each rank and each phase of `phases`. In this case, the rank has the fault
+  /// in the phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -87,8 +87,8 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs, ranks check one another's heartbeats. They find this fault before the
-  // launcher.
+  // Between programs, ranks check one another's heartbeats. The ranks find this fault before the
+  // launcher finds it.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -369,7 +369,8 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   }
 }
 
-// The run must fail before the first step, with the position of the invalid token in the message.
+// The run must fail before the first step, and its message must contain the position of the invalid
+// token.
 TEST_F(Faults, TokensThatAreNone) {
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());
