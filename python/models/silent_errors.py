@@ -5,8 +5,8 @@
     python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
 
 Each function in the table PLANTS changes a module or its batch. The script then exports the changed module. The export must be refused or issue a
-warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if there is a
-change for which none of these three conditions is true.
+warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if none of
+these three conditions is true for some change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PLANTS: dict = {}
 
 
 class Unsuitable(Exception):
-    """Is raised if the module has no layer of the class that a plant changes."""
+    """The error that is raised if the module has no layer of the class that a plant changes."""
 
 
 def plant(function):
@@ -43,7 +43,8 @@ def plant(function):
 
 
 def largest(module, kind):
-    """Returns, of all submodules of a class in the order of modules(), the one in the middle. Raises Unsuitable if there is no such submodule.
+    """Lists all submodules of a class in the order of modules(), and returns the submodule in the middle of this list. Raises Unsuitable if
+    there is no such submodule.
 
     Submodules of subclasses are ignored, because nn.MultiheadAttention reads the weight of such a submodule without calling it.
     """
@@ -167,7 +168,8 @@ def rule(module, batch):
 
 @plant
 def dropout(module, batch):
-    """Adds dropout. Losses cannot be compared with PyTorch's. Instead, dropout must be off in evaluation, and must draw new numbers in each step."""
+    """Adds dropout. The losses cannot be compared with those of PyTorch, which draws other numbers. Instead, dropout must be off in evaluation, and
+    must draw new numbers in each step."""
     import torch.nn.functional as F
     from torch import nn
 
@@ -177,7 +179,7 @@ def dropout(module, batch):
 
 @plant
 def out_of_range(module, batch):
-    """Puts an id into the batch that is outside the table of the embedding."""
+    """Changes the batch so that it contains an id outside the table of the embedding."""
     ids = np.asarray(batch[0])
     if ids.dtype.kind not in "iu":
         raise Unsuitable("ids")

@@ -68,8 +68,8 @@ TEST(SaveIndex, ComesBackAsItWas) {
 }
 
 TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
-  // These values are nested so deeply that recursive code which copies, compares or prints them
-  // would overflow the stack.
+  // These values are nested very deeply. Recursive code that copies, compares or prints such a
+  // value would overflow the stack.
   size_t levels = 200000;
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})

@@ -55,7 +55,8 @@ T &from(Handle handle) {
   return *reinterpret_cast<T *>(handle);
 }
 
-/// Writes the reason of a failure to stderr, since a status has no text. Returns the status.
+/// Writes the reason of a failure to stderr, since a status cannot contain a text. Returns the
+/// status.
 LtStatus refuse(const std::string &what, LtStatus status = ltInvalidValue) {
   std::fprintf(stderr, "cuBLASLt stub: %s\n", what.c_str());
   return status;

@@ -131,13 +131,15 @@ uint64_t Driver::usedBytes(int device) const {
   return used;
 }
 
-/// Returns ten times the compute capability: FSDPRT_EMULATED_CUDA_CAPABILITY, by default 90.
+/// Returns ten times the compute capability. This is the value of FSDPRT_EMULATED_CUDA_CAPABILITY,
+/// or 90 if this variable is not set.
 int emulated::capability() {
   return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90),
                                                leastCapability, mostCapability));
 }
 
-/// Returns the memory of a device in bytes: FSDPRT_EMULATED_CUDA_BYTES, by default 80 GiB.
+/// Returns the memory of a device in bytes. This is the value of FSDPRT_EMULATED_CUDA_BYTES, or 80
+/// GiB if this variable is not set.
 uint64_t emulated::memoryBytes() {
   return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30);
 }
@@ -291,7 +293,8 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute ready operations that wait for peers. Returns true when one of them has ended.
+/// Tries to execute ready operations that wait for peers. Returns true as soon as one of these
+/// operations has ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
@@ -349,7 +352,7 @@ void Driver::awaitAll() {
       host.learn(last->clock);
 }
 
-/// Drops pending work and recorded failures.
+/// Removes pending work and recorded failures.
 void Driver::reset() {
   pending.clear();
   footprints = {};

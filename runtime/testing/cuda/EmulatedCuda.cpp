@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the part of CUDA's driver API that runs programs, so that a program that loads libcuda
-// by name runs without a GPU. The library has devices with the properties of sm_90a, modules of
-// PTX, memory of device and host, streams, events and graphs (Queues.cpp). Names, numbers and
-// argument orders are taken from cuda.h of CUDA 13. If the emulator finds a fault in a kernel, the
-// library prints the fault to standard error, and the launch and all later calls fail, as on a GPU.
-// The library also prints errors that CUDA does not report: a wait for an event that was never
-// recorded, and unordered accesses of two streams to the same bytes.
+// Implements the part of CUDA's driver API that is needed to run programs. A program that loads
+// libcuda by its name therefore runs without a GPU. The library has devices with the properties of
+// sm_90a, modules of PTX, memory of device and host, streams, events and graphs (Queues.cpp).
+// Names, numbers and argument orders are taken from cuda.h of CUDA 13. If the emulator finds a
+// fault in a kernel, the library prints the fault to standard error, and the launch and all later
+// calls fail, as on a GPU. The library also prints errors that CUDA does not report: a wait for an
+// event that was never recorded, and unordered accesses of two streams to the same bytes.
 //
 // The file is long, because it has one short function for each function of the driver.
 //
-// The library does not support machine code, textures, peers without mutual access, and streams
-// that wait for the context's own stream.
+// The library supports neither machine code, nor textures, nor peers without mutual access, nor
+// streams that wait for the context's own stream.
 //
 //===----------------------------------------------------------------------===//
 
@@ -243,7 +243,7 @@ Result cuDeviceGetAttribute(int *value, int number, int) {
     }
   return invalidValue;
 }
-/// FSDPRT_EMULATED_CUDA_NO_PEERS disables access between devices.
+/// If FSDPRT_EMULATED_CUDA_NO_PEERS is set, devices cannot access each other's memory.
 Result cuDeviceCanAccessPeer(int *can, int device, int peer) {
   *can = device != peer && !std::getenv("FSDPRT_EMULATED_CUDA_NO_PEERS");
   return success;

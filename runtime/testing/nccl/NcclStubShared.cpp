@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The id of a world is "fsdprt stub PROCESS DESCRIPTOR INODE", with which other processes open the
-// world's file through /proc. For each combination of clique, slot and member, the file has a range
-// for the member's contribution. The pages of a range exist only while they contain data.
+// The id of a world is "fsdprt stub PROCESS DESCRIPTOR INODE". With this id, other processes open
+// the file of the world through /proc. For each combination of clique, slot and member, the file
+// has a range for the member's contribution. The pages of a range exist only while the range
+// contains data.
 //
 //===----------------------------------------------------------------------===//
 

@@ -48,7 +48,7 @@ struct Event {
   uint64_t recorded = 0, reached = 0;
 };
 
-/// The part of a member in a collective.
+/// The part that a member has in a collective.
 struct Move {
   Comm *comm = nullptr;
   uint64_t number = 0;
@@ -58,16 +58,17 @@ struct Move {
   bool hasArrived = false;
   double notBefore = 0;
 };
-/// Advances the part of a member. Returns true when the collective has ended for this member.
+/// Advances the part that a member has in a collective. Returns true when the collective has ended
+/// for this member.
 bool arrive(Move &move);
-/// Returns the delay, in seconds, with which collectives of the member reach the stream.
+/// Returns the delay, in seconds, after which collectives of the member reach the stream.
 double delayOf(const Comm &comm);
 
 /// A command of a stream: a collective, an event, a wait for an event, or a fill. If the command
-/// concerns an event, `number` tells which record of the event is meant.
+/// uses an event, `number` is the number of the record of this event that the command uses.
 struct Command : Move {
   Event *event = nullptr;
-  bool waits = false; // true if the command waits for `event`, false if it records `event`
+  bool waits = false; // true if the command waits for `event`, and false if it records `event`
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;
