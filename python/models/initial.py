@@ -4,8 +4,7 @@
 
 The random numbers of a tensor are drawn with a seed that is computed from the tensor's name. A
 value is 0.05 n, where n is a standard normal number. In the scale of a norm layer, a value is 1 +
-0.05 n. ``numpy.random.RandomState`` is used because it draws the same numbers in every version of
-NumPy.
+0.05 n. ``numpy.random.RandomState`` is used because it draws the same numbers in every version of NumPy.
 """
 
 from __future__ import annotations

@@ -65,8 +65,7 @@ def torch_curve(module, loss, batches):
 
 
 def count_attention(model) -> tuple[int, int]:
-    """Compiles the model up to the stage Import. Returns the number of attention ops and the number of softmax ops that are not part of
-    attention."""
+    """Compiles the model up to the stage Import. Returns the number of attention ops and the number of softmax ops that are not part of attention."""
     from fsdp_mlir import tools
 
     done = subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
@@ -91,9 +90,10 @@ def compare(model, curve, weights, largest, batches) -> dict:
 
     raised, left = count_attention(model)
     losses, after = train(model, batches)
-    # Tensors whose gradients are only rounding errors are not compared, because AdamW scales such gradients to steps of full size in any
-    direction. least = NOISE * max(largest.values()) chosen = [p.name for p in model.parameters if not p.frozen and largest.get(p.name, 0)
-    > least] far = {n: float(np.abs(after[n] - weights[n]).max()) / max(float(np.abs(weights[n]).max()), 1e-3)
+    # Tensors whose gradients are only rounding errors are not compared, because AdamW scales such gradients to steps of full size in any direction.
+    least = NOISE * max(largest.values())
+    chosen = [p.name for p in model.parameters if not p.frozen and largest.get(p.name, 0) > least]
+    far = {n: float(np.abs(after[n] - weights[n]).max()) / max(float(np.abs(weights[n]).max()), 1e-3)
            for n in chosen}
     row = {"attention": raised, "softmax": left, "losses": losses,
            "loss": max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, curve)),
@@ -183,8 +183,7 @@ def names() -> list[str]:
 
 
 def how(code: int) -> str:
-    """Returns a text that says how a process ended: the exit code of the process, or the signal
-    that killed the process."""
+    """Returns a text that says how a process ended: the exit code of the process, or the signal that killed the process."""
     return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 

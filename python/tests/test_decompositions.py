@@ -122,9 +122,9 @@ CASES["col2im.default"] = [
     ((floats(2, 12, 15), [7, 6], [2, 3], [2, 1], [0, 1], [1, 2]), {}),
     ((floats(2, 4, 4), [7, 8], [2, 2], [1, 1], [0, 1], [4, 5]), {}),
     ((floats(6, 9), [4, 3], [1, 6], [1, 2], [3, 5], [4, 1]), {})]
-# The cases test every overload of interpolation to larger and to smaller extents. The extents are given as sizes, as sizes with aligned corners,
-# and as scales. If the result has a width of 1, torch's antialiasing kernel repeats the first row of the result. These cases therefore have a
-# height of 1.
+# The cases test every overload of interpolation to larger and to smaller extents. The extents are given as sizes, as sizes with aligned
+# corners, and as scales. If the result has a width of 1, torch's antialiasing kernel repeats the first row of the result. These cases therefore
+# have a height of 1.
 for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
             "_upsample_bicubic2d_aa"):
     CASES[_op + ".vec"] = [((floats(1, 2, 3, 4), [6, 5], False, None), {}),
@@ -134,8 +134,8 @@ for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_a
     CASES[_op + ".default"] = [((floats(1, 2, 3, 9), [6, 5], False), {}),
                                ((floats(1, 2, 5, 6), [9, 2], True), {}),
                                ((floats(1, 2, 5, 6), [7, 4], False, 1.5, 0.7), {})]
-# The decompositions in this set have no case, for these reasons. Random numbers cannot be compared; the tests of the exporter test dropout. The
-# values of empty tensors are undefined. The op of transformers, which computes the same as _grouped_mm, is tested in models.
+# The decompositions in this set have no case. Random numbers cannot be compared; the tests of the exporter test dropout. The values of empty tensors
+# are undefined. The op of transformers, which computes the same as _grouped_mm, is tested in models.
 WITHOUT_CASE = {"empty.memory_format", "empty_permuted.default",
                 "transformers::grouped_mm_fallback.default"}
 # Indices of the differentiable arguments, for ops that also have other float arguments.
@@ -180,8 +180,8 @@ def test_values_and_gradients(name, case):
         assert a.shape == b.shape and a.dtype == b.dtype
         is_float = a.is_floating_point()
         if name == "topk.default" and not is_float:
-            # If several elements are equal, torch may return the index of another of these elements. Only the values are
-            therefore compared. continue
+            # If several elements are equal, torch may return the index of another of these elements. Only the values are therefore compared.
+            continue
         is_coarse = "upsample" in name or a.dtype == torch.float32
         torch.testing.assert_close(a, b, rtol=1e-5 if is_coarse else 1e-10,
                                    atol=1e-6 if is_coarse else 1e-10)

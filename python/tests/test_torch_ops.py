@@ -213,8 +213,7 @@ def complex_products(x):
 
 @op
 def detached_complex(x):
-    """Computes a complex product. The gradient stops at one of the two factors, but not at the other
-    factor."""
+    """Computes a complex product. The gradient stops at one of the two factors, but not at the other factor."""
     a = pairs(x)
     scale = torch.view_as_real(a).flatten(-2).detach()
     return torch.view_as_real(a * a.detach()).flatten(-2) * scale

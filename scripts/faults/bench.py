@@ -8,7 +8,7 @@ A row starts a job of some ranks, causes a fault, and checks the messages of the
      these processes printed the line.
   4. Job.codes() waits for the end of the processes and compares their exit codes with the expected ones.
   5. Bench.expect_clean() finds processes that have the environment variable and still run. The function also finds files whose names are in
-    no message.
+     no message.
 
 By means of the variable, all processes of a row (ranks, launchers and hosts) are found in /proc.
 """
@@ -74,8 +74,7 @@ def state(pid):
 
 
 class Process:
-    """A running command. Each line of its output is stored together with the time at which the line
-    was read."""
+    """A running command. Each line of its output is stored together with the time at which the line was read."""
 
     def __init__(self, command, env, cwd):
         self.command = command
@@ -251,8 +250,7 @@ class Job:
 
 
 def end_of(pid, seconds=WAIT):
-    """Waits until a process has ended, and returns the time. The process need not be a child of this
-    process."""
+    """Waits until a process has ended, and returns the time. The process need not be a child of this process."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

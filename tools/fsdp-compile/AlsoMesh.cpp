@@ -74,7 +74,8 @@ std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
   return std::nullopt;
 }
 
-/// Returns the micro-batches of a rank of `mesh`, and prints the warning (step 3 of the list).
+/// Performs step 3 of the list above: returns the number of micro-batches of a rank of `mesh`, and
+/// prints the warning.
 static int64_t chooseAccumulation(const StepOptions &compiled, StringRef mesh) {
   int64_t all = countRanks(compiled.shard.mesh) * compiled.shard.gradAccum,
           ranks = countRanks(mesh), each = std::max<int64_t>((all + ranks / 2) / ranks, 1);

@@ -6,9 +6,9 @@
 //
 //   f(args) -> tensors     becomes     f(args, weights) -> loss = Σ weights · tensors
 //
-// Each function f has two versions. The version in `forward` computes in f64, for finite
-// differences. The version in `gradient` has the types of the model, and the stage Differentiate
-// differentiates it.
+// Each function f has two versions. The version in `forward` computes in f64, and is used for
+// finite differences. The version in `gradient` has the types of the model. The stage Differentiate
+// differentiates this version.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,8 +20,8 @@ CpuSubject::CpuSubject(const Image &image) : image(image) {
     handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     llvm::errs() << "error: cannot load the image: " << dlerror() << "\n";
-  // The file is not closed, because a later image could then have the same path, for which dlopen
-  // would return this image.
+  // The file is not closed, because the file of a later image could then have the same path, and
+  // dlopen would return this image.
 }
 
 /// Runs the range of a phase in one or more calls. `split` selects the number and the order of

@@ -102,8 +102,8 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
   auto type = builder.getFunctionType(types, RankedTensorType::get({}, wide));
   function = func::FuncOp::create(builder, loc("loss"), "loss", type);
 
-  // The attributes of all arguments are set in one call, because setting the attributes of a single
-  // argument copies those of all other arguments.
+  // The attributes of all arguments are set in one call, because a call that sets the attributes of
+  // a single argument copies the attributes of all other arguments.
   SmallVector<Location> locations;
   SmallVector<DictionaryAttr> attributes;
   auto describe = [&](StringRef name, ArrayRef<NamedAttribute> marks) {
@@ -132,7 +132,7 @@ Value Emitter::param(StringRef name) const {
   return value;
 }
 
-/// Returns a location whose name is the name of the value in printed IR.
+/// Returns a named location. The name is the name that the value has in printed IR.
 Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));
@@ -331,8 +331,8 @@ Value Emitter::activate(Value x, StringRef what) {
              [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
-/// Builds the masked scores. They are scale · scores for keys up to the position of the query, and
-/// -inf for later keys. The dimensions of the scores are [b, heads…, t, s].
+/// Builds the masked scores. A masked score is scale · score for a key up to the position of the
+/// query, and -inf for a later key. The dimensions of the scores are [b, heads…, t, s].
 Value Emitter::maskFuture(Value scores, double scale) {
   unsigned rank = cast<RankedTensorType>(scores.getType()).getRank();
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";

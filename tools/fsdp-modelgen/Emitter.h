@@ -6,7 +6,7 @@
 //
 // Builds the layers of the model families. The loops of an op are described by a specification as
 // in einsum. Each letter is a loop; the operands are written before "->" and the result after it.
-// The op sums over those loops whose letters the result does not contain.
+// The op sums over the loops whose letters are missing in the result.
 //
 //   contract("nk,ok->no", x, w)          x · wᵀ
 //   map("nc,c->nc", {x, b}, type, body)  one body per element
@@ -28,7 +28,7 @@
 
 namespace mlir::fsdp::modelgen {
 
-/// A parameter of a model. It has the name that it has in Hugging Face's model.
+/// A parameter of a model. Its name is the name that the parameter has in Hugging Face's model.
 struct Parameter {
   enum class Init { Zeros, Ones, Normal };
   std::string name;
@@ -64,12 +64,12 @@ public:
   Value concat(Value a, Value b, int64_t dim, StringRef what);
   Value table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef what);
 
-  // Layers. Their inputs and results have the shape [tokens, channels].
+  // Layers. The inputs and results of layers have the shape [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
   /// Applies dropout to x. The first dimension of x counts sequences or tokens. In training, an
   /// element becomes 0 with the probability `probability`. The other elements are multiplied by a
-  /// factor that keeps the expected value of each element.
+  /// factor, so that the expected value of each element does not change.
   Value dropout(Value x, double probability, StringRef what);
   /// Builds a linear layer. `spec` describes the product of x and the weight: "nk,ko->no" (GPT-2)
   /// or "nk,ok->no" (Llama). `bias` may be null.

@@ -11,8 +11,8 @@
 //   loss = cross_entropy(norm(x) · lm_headᵀ, targets)
 //
 // The names, shapes, order and initial values of the parameters are those of Hugging Face's
-// LlamaForCausalLM. Weights are [out, in]. Rotary embedding rotates the pairs (i, i + d/2) of a
-// head's d channels, as the checkpoints of Hugging Face require.
+// LlamaForCausalLM. Weights have the shape [out, in]. Rotary embedding rotates the pairs (i, i +
+// d/2) of a head's d channels, as the checkpoints of Hugging Face require.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,8 +70,8 @@ static double stretch(double frequency, const RopeScaling &scaling) {
 }
 
 namespace {
-/// Two constant tables, which contain cos and sin for each position and frequency. Their shape is
-/// [seq, head-dim / 2].
+/// Two constant tables, which contain the cosine and the sine for each position and each frequency.
+/// The shape of each table is [seq, head-dim / 2].
 struct Rotation {
   Value cos, sin;
 

@@ -134,8 +134,7 @@ int rename(const char *from, const char *to) {
 }
 
 int unlinkat(int folder, const char *path, int flags) {
-  passes("unlinkat", path,
-         0); /* Calls in any folder are counted, because only saves remove files. */
+  passes("unlinkat", path, 0); /* Counts all folders, because only saves remove files. */
   return NEXT(unlinkat)(folder, path, flags);
 }
 
