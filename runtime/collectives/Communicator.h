@@ -44,10 +44,10 @@
 // (R9) All calls of start for a rank are made by the same thread. If allowsTransferWorkers() is
 //      true, wait may be called by any thread.
 // (R10) If isOnDevice() is true, each arena has a queue with streams. start and wait then enqueue
-//      marks on the compute stream of the rank. In R1 and R2, these marks take the place of the
-//      calls: the rules apply to the commands that the stream executes before and after the marks.
-//      The host only waits until the other ranks have called start, and not until the commands have
-//      run.
+//       marks on the compute stream of the rank. In R1 and R2, these marks take the place of the
+//       calls: the rules apply to the commands that the stream executes before and after the marks.
+//       The host only waits until the other ranks have called start, and not until the commands
+//       have run.
 //
 // runtime/test/collectives/ConformanceTest.cpp checks these rules on every backend.
 //

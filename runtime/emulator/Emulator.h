@@ -52,7 +52,7 @@ struct Launch {
 
 struct Counters {
   uint64_t instructions = 0;     ///< number of instructions that warps have executed
-  uint64_t laneInstructions = 0; ///< `instructions`, each multiplied by the number of its lanes
+  uint64_t laneInstructions = 0; ///< sum over instructions of the number of executing lanes
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
   uint64_t globalSectors = 0; ///< number of 32-byte sectors, summed over instructions of warps
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;

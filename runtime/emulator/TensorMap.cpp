@@ -27,7 +27,6 @@ struct TypeRow {
   bool isFloating;
 };
 
-/// The encoding of a tensor map in memory.
 struct Encoded {
   uint64_t magic;
   uint64_t address;

@@ -11,7 +11,7 @@
 //
 //  1. Check that the collectives of all ranks match (Order.h).
 //  2. Group the ranks whose commands access equal ranges, and walk the commands of one rank of each
-//    group (RankWalk.h).
+//     group (RankWalk.h).
 //  3. Walk `init` for one rank per initialised part of the parameters, and check that `init` writes
 //     every state completely.
 //

@@ -52,7 +52,6 @@ struct Moment {
   uint32_t run = 0, number = 0, iteration = 0;
 };
 
-/// An earlier access.
 struct Touch {
   Epoch epoch;
   Moment moment;
@@ -69,7 +68,6 @@ struct Cell {
 
 class Shadow {
 public:
-  /// Creates a map of [0, end).
   explicit Shadow(uint64_t end) : cells{{0, Cell()}, {end, Cell()}} {}
 
   /// Calls visit(begin, end, cell) for the cells of [begin, end), in order.

@@ -14,7 +14,6 @@
 
 namespace mlir::fsdp {
 
-/// The parsed command line.
 struct CommandLine {
   StepOptions options;
   FileOptions file;          ///< options of --config

@@ -103,7 +103,6 @@ static std::optional<Question> readQuestion(StringRef text) {
 }
 
 namespace {
-/// An argument of the command line.
 struct Argument {
   StringRef name;       ///< name of the option, or empty for the positional argument
   const OptionRow *row; ///< row of the option in the table, or null

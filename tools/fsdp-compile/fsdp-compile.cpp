@@ -73,12 +73,10 @@ static LogicalResult writeText(MLIRContext *context, StringRef path,
   return writeFile(path, ArrayRef(text.data(), text.size()), UnknownLoc::get(context));
 }
 
-/// Writes `module` to the file of -o.
 static LogicalResult writeModule(ModuleOp module, StringRef path) {
   return writeText(module.getContext(), path, [&](llvm::raw_ostream &os) { module.print(os); });
 }
 
-/// Writes the HTML page of --report.
 static LogicalResult writePage(const StepCompilation &step) {
   ModuleOp planned = *step.module;
   const DriverOptions &driver = step.options.driver;

@@ -23,7 +23,6 @@ struct CheckOptions {
   int64_t directions = 3; ///< number of random directions in which larger arguments are checked
 };
 
-/// The result for one checked argument.
 struct Row {
   std::string function, argument;
   RankedTensorType type;

@@ -22,7 +22,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Builds arithmetic ops on scalars.
 struct Code {
   OpBuilder &b;
   Location loc;

@@ -25,7 +25,6 @@ struct Guard {
 /// empty, because an empty buffer has no element that could be accessed instead.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 
-/// Reports the error of a guard that failed for \p value.
 void report(const Guard &guard, int64_t value);
 
 } // namespace mlir::fsdp::gradcheck

@@ -12,7 +12,7 @@
 //  1. f.held is a copy of f in which each fsdp.stop_gradient is replaced by its input. f.held
 //     returns these inputs.
 //  2. In f, a new argument replaces the result of each fsdp.stop_gradient. The new arguments follow
-//    the other arguments.
+//     the other arguments.
 //
 // The checker calls f.held only once: at the point x at which it approximates the derivative of f.
 //

@@ -162,7 +162,6 @@ static LogicalResult describe(func::FuncOp func, Function &function) {
   return success();
 }
 
-/// Changes all float types of a module to f64.
 static void widenModule(ModuleOp module) {
   AttrTypeReplacer replacer;
   Type f64 = Float64Type::get(module.getContext());

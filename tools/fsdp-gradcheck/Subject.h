@@ -12,7 +12,6 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// An argument of a checked function.
 struct Argument {
   std::string name;
   RankedTensorType type;

@@ -17,7 +17,6 @@
 
 namespace mlir::fsdp {
 
-/// The bounds that the errors of results must not exceed.
 struct Bounds {
   /// Largest allowed error. If `tolerance` is unset, the bound of the element type applies.
   std::optional<double> tolerance;

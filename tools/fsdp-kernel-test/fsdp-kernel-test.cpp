@@ -10,9 +10,9 @@
 // 1. A kernel must compute the same bits if its range is run in one call, in three calls, or in
 //    many calls in reverse order.
 // 2. With --also-cpu, the kernel that is compiled for the CPU of this option must compute the same
-//   bits.
+//    bits.
 // 3. The results must differ from the results of the f64 oracle by at most a bound, which depends
-//   on the element type.
+//    on the element type.
 //
 // With --device=emulate, kernels are compiled to PTX and emulated. Checks 1 and 2 are then omitted.
 //
@@ -145,7 +145,6 @@ static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   return kernels;
 }
 
-/// An image, and the loaded kernels.
 namespace {
 struct Compiled {
   FailureOr<Image> image = failure();
@@ -173,7 +172,6 @@ static bool saveImage(const Image &image) {
   return true;
 }
 
-/// Returns the GPU that --target names.
 static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;

@@ -242,7 +242,6 @@ Value Emitter::table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef
   return arith::ConstantOp::create(builder, loc(what), attr);
 }
 
-/// Rounds a wide value to the model's type.
 Value Emitter::round(Value value, StringRef what) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == narrow)

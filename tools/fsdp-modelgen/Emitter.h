@@ -37,7 +37,6 @@ struct Parameter {
   double deviation = 0; // standard deviation for Init::Normal
 };
 
-/// Builds the loss function of a model.
 class Emitter {
 public:
   using Body = llvm::function_ref<Scalar(ArrayRef<Scalar>)>;
@@ -55,7 +54,6 @@ public:
   /// Sets the scope. The name of a result is `<scope>.<what>`, or `<scope>` if `what` is empty.
   void setScope(StringRef name) { scope = name.str(); }
 
-  // Building blocks.
   Value contract(StringRef spec, Value a, Value b, StringRef what);
   Value map(StringRef spec, ValueRange operands, FloatType type, StringRef what, Body body);
   Value sum(StringRef spec, ValueRange operands, StringRef what, Body body);
@@ -102,7 +100,6 @@ private:
   int64_t randomSites = 0; // number of dropout ops that have been built
 };
 
-/// Applies the activation function of an MLP.
 Scalar activation(Activation kind, Scalar x);
 
 /// For each family of models: a function that returns the parameters in Hugging Face's order, and a

@@ -43,7 +43,6 @@ static int64_t defaultIntermediate(Family family, int64_t hidden) {
 }
 
 namespace {
-/// Collects the error messages about a configuration.
 class Faults {
 public:
   std::vector<std::string> messages;

@@ -29,7 +29,6 @@
 
 namespace fsdprt {
 
-/// Manages the lanes, which collectives take for their sums.
 class MpiLanes {
 public:
   static constexpr uint32_t count = 4;

@@ -196,7 +196,6 @@ static void decodeArithmetic(Decoder &d, Type type) {
   i.modifier2 = flushes | saturates << 1;
 }
 
-/// Decodes abs, neg, min and max.
 static void decodeSignsAndExtremes(Decoder &d, Type type) {
   std::string_view name = d.modifiers.name();
   bool flushes = d.modifiers.take("ftz"), isDouble = type == Type::F64;

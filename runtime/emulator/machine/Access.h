@@ -42,7 +42,6 @@ public:
   /// bytes.
   void check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
              const uint8_t *value = nullptr);
-  /// Checks an access by the lane's own thread.
   void check(const Place &place, unsigned bytes, unsigned lane, const uint8_t *value = nullptr) {
     check(place, bytes, lane, warp.thread(lane), value);
   }

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//
-//  Decodes an entry function in three steps:
+// Decodes an entry function in three steps:
 //
 //  1. Assign offsets to parameters, local variables and shared variables.
 //  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements

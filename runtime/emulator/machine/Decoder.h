@@ -50,7 +50,6 @@ public:
 
   [[noreturn]] void fail(const char *text, ...) const __attribute__((format(printf, 2, 3)));
   [[noreturn]] void failAt(Location at, const std::string &text) const;
-  /// Takes a type from the opcode's modifiers.
   Type type();
   Type typeOneOf(std::initializer_list<Type> types);
   void operandCount(unsigned least, unsigned most);
@@ -71,7 +70,6 @@ public:
   /// Returns the slot of the base in an operand [base+n]. Adds n to `offset`. If the base is a
   /// constant, also adds the base to `offset`. Sets `isWide` to true if the base has 64 bits.
   Slot address(const Operand &operand, Space &space, int64_t &offset, bool &isWide);
-  /// Returns the value of an operand that must be a constant.
   uint64_t constant(const Operand &operand, const char *what);
   Slot constantSlot(unsigned size, uint64_t bits);
   Slot scratch(unsigned size);

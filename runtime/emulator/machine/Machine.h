@@ -33,7 +33,6 @@ struct Dim {
   }
 };
 
-/// The event for which the lanes of a split wait.
 struct Waiting {
   enum Kind : uint8_t {
     Nothing,
@@ -51,7 +50,6 @@ struct Waiting {
   const Instruction *instruction = nullptr;
 };
 
-/// The lanes of a warp that execute the same instruction.
 struct Split {
   uint32_t pc = 0, meet = nowhere;
   LaneMask mask = 0;

@@ -43,9 +43,8 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
 
 /// Returns a name, for messages, of the threads that have made an access in this cluster. The
 /// indices of the agents of warpgroups follow the indices of threads and their agents. An access of
-/// cp.async is
-/// named after the lanes that started the copy. A bulk copy uses the agent of an arbitrary thread,
-/// so its accesses are named "a copy".
+/// cp.async is named after the lanes that started the copy. A bulk copy uses the agent of an
+/// arbitrary thread, so its accesses are named "a copy".
 std::string Access::nameOfThreads(const Cell::Access &access) const {
   const Cluster &cluster = warp.block.cluster;
   unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(),

@@ -32,7 +32,6 @@ public:
   bool isEmpty() const { return row.empty(); }
   void clear() { row.clear(), last = nullptr, shared = nullptr; }
   void join(const RowRef &other);
-  /// Adds all releases of `other`.
   void join(const Released &other);
   void atLeast(uint32_t index, Time time) {
     row[index] = row[index] < time ? time : row[index], shared = nullptr;

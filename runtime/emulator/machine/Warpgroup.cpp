@@ -80,7 +80,6 @@ static const char *nameOfRegister(const Warp &warp, Slot slot) {
   return name == warp.program.names.end() ? "a register" : name->second.c_str();
 }
 
-/// Returns true if two products have the same shape.
 static bool isSameShape(const Instruction &a, const Instruction &b) { return a.opcode == b.opcode; }
 
 static void checkFence(Warp &warp, const Instruction &i, Slot slot, RegisterUse::Kind kind) {

@@ -30,7 +30,6 @@ uint32_t uniform(Warp &warp, Slot slot, LaneMask active, const char *what) {
   return first;
 }
 
-/// Returns the number of threads for which a barrier waits.
 uint32_t expectedThreads(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t count = uniform(warp, i.in[1], active, "numbers of threads");
   if (!count || count % warpSize)

@@ -138,7 +138,6 @@ Step store(Warp &warp, const Instruction &i, LaneMask active) {
 
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 
-/// Returns the base address of a space's window.
 uint64_t windowOf(Space space) {
   return space == Space::Shared  ? sharedWindow
          : space == Space::Local ? localWindow

@@ -29,7 +29,6 @@ public:
   MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address);
   void arrive(uint32_t count, bool drops);
   void expect(int64_t bytes);
-  /// Counts received bytes.
   void complete(int64_t bytes) { expect(-bytes); }
   /// Adds a release of `thread` to the current phase. Threads that observe the end of the phase
   /// acquire this release.

@@ -56,7 +56,6 @@ TensorMap mapOf(Warp &warp, const Plan &plan, unsigned lane) {
   return *map;
 }
 
-/// Iterates over the rows of a box.
 class Rows {
 public:
   Rows(const TensorMap &map, const int32_t *at) : map(map) { std::copy_n(at, map.rank, corner); }
@@ -130,7 +129,6 @@ void fillOutside(const TensorMap &map, std::vector<uint8_t> &box) {
 template <typename Action>
 void eachChunk(const TensorMap &map, const Place &box, uint64_t row, uint32_t first, uint32_t bytes,
                Action act) {
-  // Without a swizzle, the whole row is one chunk.
   uint32_t chunk = map.swizzle == TensorSwizzle::None ? map.rowBytes() : 16;
   for (uint32_t at = first; at < first + bytes;) {
     uint32_t length = std::min(chunk - at % chunk, first + bytes - at);

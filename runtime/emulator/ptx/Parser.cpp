@@ -115,7 +115,6 @@ void Parser::skipLine(uint32_t line) {
     take();
 }
 
-/// Skips .section NAME { ... }.
 void Parser::skipSection() {
   while (token.kind != TokenKind::End && !token.is('{'))
     take();

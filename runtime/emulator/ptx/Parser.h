@@ -23,7 +23,6 @@ public:
   void parseModule();
 
 private:
-  // Parser.cpp implements the next functions, which parse the module and its functions.
   void take() { token = lexer.next(); }
   [[noreturn]] void expected(const char *what);
   void expect(char sign);
@@ -42,7 +41,6 @@ private:
   bool parseTuning(Function &parsed);
   void parseSizes(uint32_t (&sizes)[3]);
 
-  // ParseVariables.cpp implements the next functions.
   void parseRegisters();
   Variable *parseVariable(Space space);
   void parseShape(Variable &variable, uint64_t elements);
@@ -53,7 +51,6 @@ private:
   std::optional<uint32_t> findRegister(std::string_view name) const;
   const Variable *findVariable(std::string_view name) const;
 
-  // ParseStatements.cpp implements the next functions.
   void parseBody();
   void parseScoped();
   void parseStatement();

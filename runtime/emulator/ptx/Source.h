@@ -28,7 +28,6 @@ struct Source {
   std::string name;
   std::string text;
 
-  /// Throws an Error at a location.
   [[noreturn]] void fail(Location at, const char *text, ...) const
       __attribute__((format(printf, 3, 4)));
 };

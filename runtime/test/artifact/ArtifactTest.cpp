@@ -161,7 +161,6 @@ TEST(Artifact, RandomDamageUnderANewHash) {
       std::memcpy(file.data() + at / size * size, &word, size);
     }
     seal(file);
-    // The loader may refuse or accept the file, but must return.
     refusal(file);
   }
 }

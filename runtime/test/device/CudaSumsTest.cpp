@@ -102,7 +102,6 @@ TEST_F(CudaSumsTest, MayBeInPlace) {
     check(type, 4, 100, 16, false, UINT32_MAX, true);
 }
 
-/// Tests the largest number of sources that a kernel takes.
 TEST_F(CudaSumsTest, TakeAsManySourcesAsTheySay) {
   for (DType type : types)
     check(type, CudaSums::mostSources, 16, 0, true);

@@ -250,7 +250,6 @@ struct Environment {
   }
 };
 
-/// Makes the context of the emulated device current.
 struct Device {
   Device() : cuda("a test", CudaDriver::Use::kernels) {
     int device = 0;

@@ -111,7 +111,6 @@ TEST_F(RankFiles, MoveBytesAtEveryAlignment) {
         ASSERT_EQ(std::memcmp(back.data() + shift, expected.data() + offset, bytes), 0)
             << offset << " " << bytes << " " << shift;
       }
-  // Bytes outside of the written ranges must not have changed.
   file.read(0, back.data(), size);
   EXPECT_EQ(std::memcmp(back.data(), expected.data(), size), 0);
 }

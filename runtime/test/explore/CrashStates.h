@@ -12,7 +12,7 @@
 //     folder (create, mkdir, rename, link, unlink) may be lost or kept, independently of other
 //     changes.
 //  3. A rename within a folder is one change: either both the old and the new name change, or
-//    neither of them.
+//     neither of them.
 //  4. For the changes to a file since its last fsync, the following cases are tried: no change is
 //     kept; all changes are kept; the first half is kept; all except the first are kept; all are
 //     kept, but with zeros as their data. A reader that verifies hashes cannot distinguish more
@@ -49,7 +49,6 @@ struct FileOp {
   std::string text(const std::string &root) const;
 };
 
-/// Reads a file that FileRecorder.c has written.
 std::vector<FileOp> readOps(const std::string &file);
 
 /// A tree of files and folders: the key is the path relative to the root, and the value is the

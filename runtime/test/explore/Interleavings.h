@@ -42,7 +42,6 @@ public:
   Interleavings(unsigned deviations, unsigned crashes) : deviations(deviations), crashes(crashes) {}
   ~Interleavings() override;
 
-  /// A process of one run.
   struct Process {
     std::string name;
     std::function<void()> body;

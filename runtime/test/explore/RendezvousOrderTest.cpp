@@ -44,7 +44,6 @@ struct Rank {
   const char *id = ""; ///< id of the job; if empty, the name of the job
 };
 
-/// The result of a process of a job.
 struct Outcome {
   Rank rank;
   const Interleavings::Process *process = nullptr, *host = nullptr;

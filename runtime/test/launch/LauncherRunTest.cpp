@@ -34,7 +34,6 @@ protected:
     std::string meanwhile = "";
   };
 
-  /// Returns the environment of a process started by torchrun.
   static std::string torchrun(int rank, int ranks, uint32_t port,
                               const std::string &address = "127.0.0.1") {
     std::string r = std::to_string(rank), n = std::to_string(ranks);

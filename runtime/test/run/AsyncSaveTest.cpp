@@ -128,7 +128,6 @@ protected:
   void start(Saver &saver, uint64_t step) {
     saver.start(stepNumber(step), session.get(), [] {});
   }
-  /// Polls until the save is complete or fails.
   FinishedSave pollToTheEnd(Saver &saver) {
     for (;;)
       if (std::optional<FinishedSave> done = saver.poll(session.get()))

@@ -143,7 +143,6 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
   expect(0, "saved step 8", "toy3.fsdp --steps=8 --save=b --resume=b --export=b.st");
   EXPECT_TRUE(text("a.st") == text("b.st"));
   EXPECT_EQ(bash("[ $(wc -l <m) = 8 ]"), 0) << text("m");
-  // A run on 4 ranks resumes from a save of 3 ranks.
   expect(0, "resumed after step 8", "toy4.fsdp --steps=9 --save=a --resume=a");
   // A rank that sends no heartbeats counts as lost, too. Without a save, the run restarts from the
   // beginning.

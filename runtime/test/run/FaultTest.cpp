@@ -431,7 +431,6 @@ TEST_F(Faults, MemoryLimitBelowThePlan) {
           {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}}});
 }
 
-// The artifact needs a feature that the processor lacks.
 TEST_F(Faults, InstructionsThatTheProcessorLacks) {
   ToyOptions options;
   options.shards = 3;

@@ -154,7 +154,6 @@ TEST(SaveMapping, RefusesOtherModels) {
   EXPECT_TRUE(has(problemOf(oneUnit(), wanted), "\n  and 10 more\nnote: "));
 }
 
-/// Each case creates an index with contradictory parts.
 TEST(SaveMapping, RefusesContradictoryIndexes) {
   auto refuses = [](const std::string &words, auto change) {
     SaveIndex saved = oneUnit();

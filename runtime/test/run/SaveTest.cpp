@@ -122,7 +122,6 @@ protected:
   void expectSame(const std::string &a, const std::string &b) {
     EXPECT_TRUE(text(a) == text(b)) << a << " " << b;
   }
-  /// Returns steps, losses, norms and rates of a metrics file.
   std::string numbers(const std::string &file) {
     std::string lines = text(file), result;
     for (size_t at = 0, end; (end = lines.find('\n', at)) != std::string::npos; at = end + 1)

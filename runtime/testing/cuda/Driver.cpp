@@ -352,7 +352,6 @@ void Driver::awaitAll() {
       host.learn(last->clock);
 }
 
-/// Removes pending work and recorded failures.
 void Driver::reset() {
   pending.clear();
   footprints = {};

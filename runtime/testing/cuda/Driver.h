@@ -243,9 +243,7 @@ private:
   uint64_t faultAt = 0, kernels = 0;
 };
 
-/// Returns the current context of this thread.
 Context *&currentContext();
-/// These functions return properties that all devices have.
 int capability();
 uint64_t memoryBytes();
 /// Returns a message about the first environment variable that has an invalid value. Returns "" if

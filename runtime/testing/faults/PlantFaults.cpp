@@ -34,7 +34,6 @@ struct Place {
   fb::CommandT &command() const { return *(*block)[index]; }
 };
 
-/// An artifact in which a fault is planted.
 struct Subject {
   fb::ManifestT manifest;
   std::vector<Place> places; // commands of `step`, indexed by number
@@ -216,7 +215,6 @@ bool misalign(Subject &, const Place &place, size_t which) {
   return true;
 }
 
-/// Drops a command whose result a later command reads.
 bool dropProducer(Subject &subject, const Place &place) {
   for (auto [slice, writes] : slicesOf(subject.manifest, place.command())) {
     fb::BufferT *buffer = writes ? bufferOf(subject, *slice, place.number) : nullptr;
@@ -371,7 +369,6 @@ size_t plantEvery(const Artifact &artifact) {
   return missed;
 }
 
-/// Plants one fault and writes the artifact.
 bool plantOne(Subject &subject, const std::string &fault, size_t number) {
   if (number >= subject.places.size())
     return false;

@@ -30,7 +30,6 @@ using namespace fsdprt::stub;
 static constexpr int lockSeconds = 30;
 static constexpr uint64_t roomFor = uint64_t(1) << 32; // largest size of a contribution in bytes
 
-/// Worlds that this process has mapped.
 static std::map<std::string, std::weak_ptr<World>> &known() {
   static auto *worlds = new std::map<std::string, std::weak_ptr<World>>;
   return *worlds;

@@ -92,7 +92,6 @@ struct State {
 
   void setFromText(const char *text);
   int64_t value(const char *name, int64_t usual) const;
-  /// Counts a rejected call and returns ncclInvalidUsage.
   NcclResult wrong(const std::string &what);
   Stream *stream(CudaStream handle) const {
     auto *stream = reinterpret_cast<Stream *>(handle);
@@ -127,12 +126,9 @@ CudaContext currentContext();
 CudaContext contextOf(CudaStream stream);
 bool canReach(const void *base, size_t bytes);
 bool isOnDevice(const void *base, size_t bytes);
-/// Enqueues a member's next collective on a stream.
 bool submit(Comm *comm, CudaStream stream, const Call &call, const void *source, void *target);
-/// Executes all commands that can be executed.
 void advance();
 bool hasWork(const Comm *comm);
-/// Removes the commands of a communicator from all streams.
 void forget(const Comm *comm);
 
 } // namespace fsdprt::stub

@@ -49,7 +49,6 @@ static bool agree(CommunicatorGroup &clique, const Slot &slot) {
 
 static size_t bytesOf(const Call &call) { return call.count * stub::sizeOf(call.type); }
 
-/// Writes the contribution of a member.
 static bool give(const Move &move, uint32_t slot) {
   const Comm &comm = *move.comm;
   const Call &call = move.call;

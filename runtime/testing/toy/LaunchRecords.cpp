@@ -33,7 +33,6 @@ T read(const std::vector<std::byte> &image, uint64_t offset) {
   return value;
 }
 
-/// Returns the file offset of an address of the image.
 uint64_t offsetOf(const std::vector<std::byte> &image, uint64_t address) {
   auto header = read<Elf64_Ehdr>(image, 0);
   for (int i = 0; i < header.e_phnum; ++i) {
@@ -45,7 +44,6 @@ uint64_t offsetOf(const std::vector<std::byte> &image, uint64_t address) {
   std::abort();
 }
 
-/// Returns the objects of an image by name.
 std::map<std::string, Place> findObjects(const std::vector<std::byte> &image) {
   std::map<std::string, Place> result;
   auto header = read<Elf64_Ehdr>(image, 0);

@@ -30,7 +30,6 @@ struct ToyOptions {
   bool values = false;   // adds initial values of w (f64) and b (bf16), extra id -100, seed 7
 };
 
-/// Returns a manifest that passes every check.
 fb::ManifestT toyManifest(const ToyOptions &options);
 
 /// Turns the kernels into GPU kernels that the verifier accepts.
@@ -47,15 +46,12 @@ std::vector<std::byte> pack(const fb::ManifestT &manifest, const std::vector<std
 std::vector<std::byte> imageFor(const fb::ManifestT &manifest);
 /// Packs the manifest with its image. If a parameter has initial values, also packs the values.
 std::vector<std::byte> pack(const fb::ManifestT &manifest);
-/// Updates the hash of a file after a change.
 void seal(std::vector<std::byte> &file);
 
-/// Returns a copy of `slice` with another offset.
 inline fb::Slice at(const fb::Slice &slice, uint64_t offset) {
   return fb::Slice(offset, slice.bytes(), slice.stride(), slice.piece(), slice.split());
 }
 
-/// Returns the compiled ToyKernels.c.
 const std::vector<std::byte> &toyImage();
 std::vector<std::byte> readFile(const std::string &path);
 void writeFile(const std::string &path, const void *data, size_t size);
