@@ -64,10 +64,6 @@ std::optional<int64_t> fsdp::getTripCount(scf::ForOp loop) {
   return std::max<int64_t>(0, llvm::divideCeil(std::max<int64_t>(0, *upper - *lower), *step));
 }
 
-//===----------------------------------------------------------------------===//
-// Slices
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// The integer base + slope * i in iteration i of the enclosing loop.
 struct Linear {
@@ -144,10 +140,6 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   }
   return result;
 }
-
-//===----------------------------------------------------------------------===//
-// Aliasing
-//===----------------------------------------------------------------------===//
 
 Aliasing::Aliasing(func::FuncOp function) {
   int64_t next = 0;

@@ -39,10 +39,6 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
   return {q[0], q[1], q[2], cast<RankedTensorType>(op.getK().getType()).getDimSize(2)};
 }
 
-//===----------------------------------------------------------------------===//
-// Masks
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has terms that are none of
 /// these three.
@@ -235,10 +231,6 @@ std::string MaskNames::nameOf(const MaskFormula &f) {
 std::string fsdp::nameMask(AttentionOp op) {
   return op.getMaskMod().empty() ? "" : MaskNames(op).name();
 }
-
-//===----------------------------------------------------------------------===//
-// Scores
-//===----------------------------------------------------------------------===//
 
 namespace {
 class ScoreNames {

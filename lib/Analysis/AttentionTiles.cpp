@@ -73,10 +73,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Conditions
-//===----------------------------------------------------------------------===//
-
 TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
   if (!expr)
     return {};
@@ -157,10 +153,6 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   TileExpr next = isLower ? inner - bound * n : bound * n + (n - 1) - inner;
   return next ? solveAtom(next, some) : unclear;
 }
-
-//===----------------------------------------------------------------------===//
-// Ranges
-//===----------------------------------------------------------------------===//
 
 /// Returns a mask-free range for the union of `a` and `b`. This is the union of the two mask-free
 /// ranges if they have the same begin or the same end, and else the longer of the two.
@@ -296,10 +288,6 @@ SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
   }
   return ranges;
 }
-
-//===----------------------------------------------------------------------===//
-// The interface
-//===----------------------------------------------------------------------===//
 
 /// Returns the predicate of the equivalent comparison with swapped operands: a < b is equivalent to
 /// b > a.

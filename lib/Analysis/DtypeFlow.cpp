@@ -51,10 +51,6 @@ static bool isScalar(Value v) {
   return type && type.getRank() == 0;
 }
 
-//===----------------------------------------------------------------------===//
-// Parts
-//===----------------------------------------------------------------------===//
-
 StepParts::StepParts(func::FuncOp program) {
   Operation *ret = program.getBody().front().getTerminator();
   Value block;
@@ -172,10 +168,6 @@ void StepParts::followLoss(Value v) {
   for (Value operand : def->getOperands())
     followLoss(operand);
 }
-
-//===----------------------------------------------------------------------===//
-// Rows
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Collects the rows of the table in the order of the first op of each row.

@@ -30,10 +30,6 @@ using namespace mlir::fsdp;
 using P = arith::CmpIPredicate;
 using Kind = TileExpr::Kind;
 
-//===----------------------------------------------------------------------===//
-// Dependence
-//===----------------------------------------------------------------------===//
-
 RegionDependence::RegionDependence(Region &function) {
   if (function.empty())
     return;
@@ -56,10 +52,6 @@ Dependence RegionDependence::of(Operation *op) const {
   return joined;
 }
 
-//===----------------------------------------------------------------------===//
-// Formulas
-//===----------------------------------------------------------------------===//
-
 MaskFormula MaskFormula::join(Kind kind, MaskFormula a, MaskFormula b) {
   assert((kind == And || kind == Or) && "expected a way to join");
   bool isAnd = kind == And;
@@ -78,10 +70,6 @@ MaskFormula MaskFormula::join(Kind kind, MaskFormula a, MaskFormula b) {
       joined.parts.push_back(std::move(*part));
   return joined;
 }
-
-//===----------------------------------------------------------------------===//
-// Integers
-//===----------------------------------------------------------------------===//
 
 /// Returns the range of a type, clamped to ±TileExpr::limit.
 static IntegerRange typeRange(Type type) {
@@ -214,10 +202,6 @@ TileExpr MaskReader::compute(Value value) {
       })
       .Default([](Operation *) { return TileExpr(); });
 }
-
-//===----------------------------------------------------------------------===//
-// Conditions
-//===----------------------------------------------------------------------===//
 
 MaskFormula MaskReader::isNatural(TileExpr atom) {
   if (!atom || budget == 0)

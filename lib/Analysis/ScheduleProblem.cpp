@@ -37,10 +37,6 @@ void ScheduleProblem::addDependence(unsigned earlier, unsigned later) {
     commands[earlier].after.push_back(later);
 }
 
-//===----------------------------------------------------------------------===//
-// Checks
-//===----------------------------------------------------------------------===//
-
 std::string ScheduleProblem::check() const {
   for (auto [number, command] : llvm::enumerate(commands)) {
     if (!std::isfinite(command.seconds) || command.seconds < 0)
@@ -91,10 +87,6 @@ std::string ScheduleProblem::verify(llvm::ArrayRef<ScheduleEvent> order) const {
     return formatv("command {0} is not done", missing - done.begin());
   return "";
 }
-
-//===----------------------------------------------------------------------===//
-// Roles and windows
-//===----------------------------------------------------------------------===//
 
 void ScheduleProblem::derive() {
   for (auto [index, transfer] : llvm::enumerate(transfers)) {

@@ -124,10 +124,6 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
          x.factors == y.factors && llvm::equal(x.operands, y.operands);
 }
 
-//===----------------------------------------------------------------------===//
-// Sums
-//===----------------------------------------------------------------------===//
-
 /// Adds factor · range to `sum`. Returns false if a bound overflows.
 static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
   if (factor < 0)
@@ -207,10 +203,6 @@ TileExpr fsdp::operator*(TileExpr a, int64_t factor) {
       return {};
   return TileExpr::sum(offset, std::move(terms));
 }
-
-//===----------------------------------------------------------------------===//
-// Everything else
-//===----------------------------------------------------------------------===//
 
 static int64_t floorOf(int64_t a, int64_t b) { return llvm::divideFloorSigned(a, b); }
 
@@ -346,10 +338,6 @@ bool TileExpr::isPositional() const {
             e.asSymbol() != Symbol::End);
   });
 }
-
-//===----------------------------------------------------------------------===//
-// Values, code and text
-//===----------------------------------------------------------------------===//
 
 template <typename T>
 static T lookUp(TileExpr::Symbol symbol, const TileSymbols<T> &symbols) {

@@ -302,10 +302,6 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
   return {o, lse};
 }
 
-//===----------------------------------------------------------------------===//
-// Gradients
-//===----------------------------------------------------------------------===//
-
 /// Returns a map from the loops (b, h, q, k) to the indices of a contribution. Returns nothing
 /// unless each index is a different loop and runs over a whole dimension of the captured tensor.
 static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int64_t> extents) {

@@ -16,10 +16,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Meshes and units
-//===----------------------------------------------------------------------===//
-
 LogicalResult MeshOp::verify() {
   if (getAxes().empty()) // (C1)
     return emitOpError("expected at least one axis");
@@ -122,10 +118,6 @@ LogicalResult UnitOp::verify() {
   }
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
 
 /// Verifies that a buffer lies in its arena (C3 of the layout).
 static LogicalResult checkOffset(LayoutOp layout, BufferOp buffer) {

@@ -145,10 +145,6 @@ void AwaitOp::print(OpAsmPrinter &printer) {
   printer << " : " << getToken().getType();
 }
 
-//===----------------------------------------------------------------------===//
-// Meshes
-//===----------------------------------------------------------------------===//
-
 /// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, and -1 for malformed
 /// text.
 static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
@@ -189,10 +185,6 @@ int64_t MeshOp::getNumRanks() {
     ranks *= axis.getSize();
   return ranks;
 }
-
-//===----------------------------------------------------------------------===//
-// Units
-//===----------------------------------------------------------------------===//
 
 static SmallVector<StringRef> getNames(ArrayAttr axes) {
   return llvm::to_vector(axes.getAsValueRange<StringAttr>());

@@ -18,10 +18,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Kernel calls
-//===----------------------------------------------------------------------===//
-
 /// Returns the kernel function that an op names. Emits an error (C1) if it does not exist.
 static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name,
                                             SymbolTableCollection &tables) {
@@ -77,10 +73,6 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   }
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
 
 static bool isCommand(Operation &op) {
   return isa<LaunchOp, CollectiveOp, WaitOp, CopyOp, FillOp, InitialiseOp, LoopOp>(op);

@@ -86,10 +86,6 @@ private:
 
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Keys
-//===----------------------------------------------------------------------===//
-
 /// Returns the option whose name is `key`, where `key` may have underscores instead of dashes.
 static const OptionRow *findOwn(StringRef key) {
   std::string name = key.str();
@@ -153,10 +149,6 @@ void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bo
     return applyOwn(*own, value, place);
   failKind(place, value, "an object");
 }
-
-//===----------------------------------------------------------------------===//
-// Values
-//===----------------------------------------------------------------------===//
 
 /// Returns the value as an integer. Accepts forms such as 1e8 and 4.0.
 static std::optional<int64_t> readInteger(const JsonValue &value) {
@@ -323,10 +315,6 @@ void ConfigReader::applyRow(const ConfigRow &row, const JsonValue &value,
     return failKind(place, value, "a word");
   applyWord(row, row.kind == ConfigRowKind::integer ? std::to_string(*integer) : value.text, place);
 }
-
-//===----------------------------------------------------------------------===//
-// Settings
-//===----------------------------------------------------------------------===//
 
 void ConfigReader::set(StringRef option, std::vector<std::string> values,
                        const ConfigOrigin &place) {

@@ -45,10 +45,6 @@ static MeshOp getMesh(ModuleOp module) {
   return {};
 }
 
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
-
 static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
   json.attributeObject("memory", [&] {
     for (Category category : categories)
@@ -172,10 +168,6 @@ static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
   json.object([&] { writeExplanation(module, json, accumulation, dtypes); });
   os << "\n";
 }
-
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
 
 /// Returns a text with the bytes of each category on the host, such as ": optimizer 1.2 MiB,
 /// staging 32.0 KiB".

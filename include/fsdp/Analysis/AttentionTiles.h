@@ -35,10 +35,6 @@
 
 namespace mlir::fsdp {
 
-//===----------------------------------------------------------------------===//
-// Dependence of values on row and column
-//===----------------------------------------------------------------------===//
-
 /// States on which indices of the score matrix (row, column) a value depends. The operator `|`
 /// computes the union of two dependences.
 enum class Dependence : unsigned { None = 0, Row = 1, Column = 2, Both = 3 };
@@ -63,10 +59,6 @@ public:
 private:
   DenseMap<Value, Dependence> classes;
 };
-
-//===----------------------------------------------------------------------===//
-// Ranges that a tile visits
-//===----------------------------------------------------------------------===//
 
 /// A range of keys for a tile of rows, or of rows for a tile of keys, with begin <= fullBegin <=
 /// fullEnd <= end. The bounds are trees (TileExpr.h) over the tile's begin and end, the batch, the

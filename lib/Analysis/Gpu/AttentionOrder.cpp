@@ -26,10 +26,6 @@ static constexpr double goodEfficiency = 0.9;
 /// waits for them.
 static constexpr int64_t mostAdditions = INT64_C(1) << 22;
 
-//===----------------------------------------------------------------------===//
-// Visits
-//===----------------------------------------------------------------------===//
-
 static bool dependsOnData(const TileRange &range) {
   return llvm::any_of(
       ArrayRef{range.begin, range.fullBegin, range.fullEnd, range.end}, [](const TileExpr &bound) {
@@ -59,10 +55,6 @@ std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t ext
   }
   return visits;
 }
-
-//===----------------------------------------------------------------------===//
-// Forward pass
-//===----------------------------------------------------------------------===//
 
 BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
                                      int64_t slots) {
@@ -103,10 +95,6 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
   }
   return order;
 }
-
-//===----------------------------------------------------------------------===//
-// Backward pass
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Simulates a launch of the backward with one order.

@@ -42,10 +42,6 @@ LogicalResult fsdp::checkFileSize(uint64_t bytes, StringRef name, const ParseLim
                 "--max-input-bytes", limits);
 }
 
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
 /// Returns the first opening bracket that is nested in at least `most` others, or null. Skips
 /// strings and comments, and the '<' and '>' of comparisons and arrows.
 static const char *findTooDeep(StringRef text, int64_t most) {
@@ -112,10 +108,6 @@ LogicalResult fsdp::checkText(StringRef text, StringRef name, const llvm::Source
                   "--max-nesting", limits);
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// IR
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// An attribute, a type or an affine expression. The MLIR context contains each such object once.

@@ -104,10 +104,6 @@ static std::optional<ConstantTable> readConstant(ElementsAttr attr) {
   return table;
 }
 
-//===----------------------------------------------------------------------===//
-// Bodies
-//===----------------------------------------------------------------------===//
-
 struct ConstantEvaluator::Program {
   struct Input {
     unsigned slot;
@@ -243,10 +239,6 @@ std::optional<ConstantValue> ConstantEvaluator::get(linalg::LinalgOp op, Value v
   } while (advance(at, result.table.shape));
   return result;
 }
-
-//===----------------------------------------------------------------------===//
-// Tensors
-//===----------------------------------------------------------------------===//
 
 /// Returns whether the result of a reduction depends on the order of its elements.
 static bool dependsOnOrder(linalg::LinalgOp op) {

@@ -89,10 +89,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// From the product with V back to the softmax
-//===----------------------------------------------------------------------===//
-
 /// Returns whether `condition` equals `whenTrue` for exactly the rows whose elements are all -inf.
 bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
   Point p = settle(condition);
@@ -218,10 +214,6 @@ bool AttentionMatcher::readWeights() {
   return true;
 }
 
-//===----------------------------------------------------------------------===//
-// From the softmax to the product of Q and K
-//===----------------------------------------------------------------------===//
-
 /// Returns the element of the product that the formula at `point` reads. Returns nothing if the
 /// formula reads no element of the product, or more than one.
 std::optional<Point> AttentionMatcher::findScore(Point point, Operation *product, unsigned depth) {
@@ -283,10 +275,6 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
   return fail("its input is not an elementwise function of one product of rows and keys",
               m.softmax);
 }
-
-//===----------------------------------------------------------------------===//
-// Q, K and V
-//===----------------------------------------------------------------------===//
 
 /// Traces an operand back through views, copies and, if `withScale`, products with a constant.
 Point AttentionMatcher::traceOperand(Point point, bool withScale) {
@@ -434,10 +422,6 @@ bool AttentionMatcher::run(const Surroundings &around) {
     return false;
   return true;
 }
-
-//===----------------------------------------------------------------------===//
-// The search
-//===----------------------------------------------------------------------===//
 
 std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle) {
   Value weights = softmax.getResult()[0], scores = softmax.getInput();

@@ -81,10 +81,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
-
 /// For each dimension of a point's tensor, returns the loop parts that index the dimension.
 SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   SmallVector<SmallVector<unsigned>> dims;
@@ -230,10 +226,6 @@ Value Layouts::scatter(Value value, ArrayRef<SmallVector<unsigned>> groups) {
   return join(moved, dims);
 }
 
-//===----------------------------------------------------------------------===//
-// The op
-//===----------------------------------------------------------------------===//
-
 /// Appends a key to K or V whose elements are zeros.
 static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
@@ -277,10 +269,6 @@ static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   mixing->erase();
   return true;
 }
-
-//===----------------------------------------------------------------------===//
-// What is not raised
-//===----------------------------------------------------------------------===//
 
 /// Returns whether the formula at `point` contains the maximum of a row.
 static bool holdsRowMax(const Point &point, unsigned depth = 0) {

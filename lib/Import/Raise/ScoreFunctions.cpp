@@ -52,10 +52,6 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
   return {point.value, AffineMap::get(m.parts.size(), 0, point.at, point.value.getContext())};
 }
 
-//===----------------------------------------------------------------------===//
-// Splitting the formula
-//===----------------------------------------------------------------------===//
-
 /// Returns whether `value` is the result of an elementwise op that computes math functions of
 /// floats and does not depend on the score. A kernel should not recompute such a tensor for each
 /// score.

@@ -28,10 +28,6 @@
 
 namespace mlir::fsdp {
 
-//===----------------------------------------------------------------------===//
-// List scheduling
-//===----------------------------------------------------------------------===//
-
 /// A step of a block of threads. At its end, the step may add a value to a sum in memory. If
 /// several steps add to the same sum, the order of their additions is fixed.
 struct BlockStep {
@@ -71,10 +67,6 @@ private:
   std::vector<Sum> sums;
   double last = 0, work = 0, idle = 0;
 };
-
-//===----------------------------------------------------------------------===//
-// Orders of blocks
-//===----------------------------------------------------------------------===//
 
 /// Computes with integers. The methods have the same names as those of CodeBuilder.
 struct Integers {
