@@ -123,8 +123,9 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   RankedTensorType source = op.getSourceType();
   if (!op.getType().hasStaticShape() || !source.hasStaticShape() || !op.hasUnitStride())
     return std::nullopt;
-  // A slice is contiguous if it contains its innermost dimensions completely, any part of the next
-  // dimension outwards, and one element of each dimension further outwards.
+  // Go from the innermost dimension of the slice outwards. A slice is contiguous if it first
+  // contains dimensions completely, then any part of one dimension, and then one element of each
+  // dimension.
   ViewOffset result;
   int64_t pitch = getStorageBytes(RankedTensorType::get({1}, source.getElementType()));
   bool cut = false;

@@ -12,8 +12,8 @@
 //   q / n == k / n        chunks of n             causal or first n     prefix-LM with n keys
 //   data[q] == data[k]    document                window or first n     window, or n sink keys
 //
-// Derives the names of the operations of score_mod, beginning with the last operation. The operand
-// x depends on the score, and the operand m does not depend on it:
+// Derives the names of the operations that score_mod applies to the score, beginning with the last
+// operation. In the following table, the value x depends on the score, and the value m does not:
 //
 //   c · tanh(x / c)       softcap c               x + m[h] · (k - q)    ALiBi
 //   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias of each score
@@ -40,8 +40,8 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
 }
 
 namespace {
-/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has terms that are none of
-/// these three.
+/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has further terms, which
+/// the three numbers do not describe.
 struct Linear {
   int64_t row = 0, column = 0, offset = 0;
   bool hasRest = false;

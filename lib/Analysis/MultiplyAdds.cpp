@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// - A contraction has as many multiply-adds as the product of its loop ranges.
+// - The number of multiply-adds of a contraction is the product of the extents of its loops.
 // - Attention computes two products per score in the forward and five in the backward. Only scores
 //   in tiles that the mask does not exclude count. The number for an op is multiplied by the trip
 //   counts of the loops around it. Elementwise ops do not count, and neither do products in loops

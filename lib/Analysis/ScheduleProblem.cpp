@@ -106,8 +106,8 @@ void ScheduleProblem::derive() {
   findWindows();
 }
 
-/// Finds the commands that move with the start of a gather (prologues). These are all commands
-/// except loops whose first dependent command is the gather.
+/// Finds the commands that move with the start of a gather (prologues). A command is a prologue if
+/// it is not a loop, and if the gather is the first command that depends on the command.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -159,7 +159,8 @@ void ScheduleProblem::findEpilogues() {
       isTakenUp |= commands[earlier].role == Role::epilogue;
       home = other;
     }
-    // All other data that the command reads must be ready at every possible position of the wait.
+    // The wait for the transfer can move. At each position to which it can move, all other data
+    // that the command reads must be ready.
     if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
     commands[command].role = Role::epilogue;

@@ -100,8 +100,8 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// Some loops may not occur as a result of any indexing map. Adds an empty tensor as an input,
-/// which defines the extents of these loops.
+/// A loop has no extent if it is not a result of any indexing map. If there are such loops, adds
+/// one more input, an empty tensor whose dimensions define the extents of these loops.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

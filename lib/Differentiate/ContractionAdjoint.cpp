@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The cotangents of the inputs of a contraction are contractions with exchanged maps:
+// The cotangent of each input of a contraction is itself a contraction, with the indexing maps
+// exchanged:
 //
 //   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
 //

@@ -41,7 +41,7 @@ public:
   OpBuilder &b;
   /// Whether adjoints read results of the forward instead of recomputing them.
   bool useResults = true;
-  int64_t numFree = 0; ///< number of cotangents for which an existing value was reused
+  int64_t numFree = 0; ///< number of cotangents that are existing values, for which no op was built
 
 private:
   struct Slice {

@@ -28,7 +28,7 @@ struct ResultForm {
   SmallVector<Term> terms; ///< in a Sum or an Extreme, the terms do not depend on `out`
 };
 
-/// Classifies result `index`. Fails with a diagnostic if it is neither Map nor Sum nor Extreme.
+/// Classifies result `index`. Fails with a diagnostic if the result has none of the three forms.
 FailureOr<ResultForm> classifyResult(linalg::GenericOp op, unsigned index);
 
 } // namespace mlir::fsdp

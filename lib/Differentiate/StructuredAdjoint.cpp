@@ -16,12 +16,14 @@
 //    unread inputs. The adjoint reduces a loop unless one of the results of A is just this loop. If
 //    exactly one iteration reads each element of x, no loop is reduced, and the adjoint is a map.
 // 4. If two operands x and b have the same scalar gradient, as in x + b, compute the cotangent of b
-//    by a reduction of that of x. If the scalar gradient is ȳ itself, reuse ȳ as the cotangent.
+//    by a reduction of the cotangent of x. If the scalar gradient is ȳ itself, reuse ȳ as the
+//    cotangent.
 // 5. For products, build contractions (ContractionAdjoint.cpp). For tensor.extract at computed
 //    indices, build a scatter (ScatterAdjoint.cpp).
 //
-// Sums accumulate in working precision. If the previous cotangent has this type, they accumulate
-// directly into it. The time is proportional to the number of operands × the size of the body.
+// Reductions accumulate in working precision. If the previous cotangent has the type of the working
+// precision, a reduction accumulates directly into this cotangent. The time is proportional to the
+// number of operands × the size of the body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +110,8 @@ StructuredAdjoint::Input &StructuredAdjoint::cotangentOf(const ResultForm &form)
   });
 }
 
-/// Divides the cotangent ȳ of a maximum or minimum by the number of terms that are equal to it.
+/// Divides the cotangent ȳ of a maximum or minimum by the number of terms that are equal to this
+/// maximum or minimum.
 void StructuredAdjoint::shareTies(const ResultForm &form) {
   Input &g = cotangentOf(form);
   Value y = results[form.index], init = op.getDpsInits()[form.index];
@@ -161,7 +164,8 @@ void StructuredAdjoint::differentiateInit(const ResultForm &form) {
 }
 
 /// Returns true if exactly one iteration accesses each element of an operand with this map. Allows
-/// a constant index for an extent of 1. Returns false for a diagonal, because it skips elements.
+/// a constant index for an extent of 1. Returns false if the map accesses a diagonal, because a
+/// diagonal does not contain all elements.
 static bool reachesOnce(AffineMap map, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
@@ -234,7 +238,8 @@ void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Inpu
 }
 
 LogicalResult StructuredAdjoint::differentiateInputs() {
-  // Begin with the operands of which exactly one iteration reads each element.
+  // Process the operands in two groups. Exactly one iteration reads each element of an operand of
+  // the first group.
   SmallVector<Input> targets;
   for (bool once : {true, false})
     for (const Input &in : inputs)
@@ -245,7 +250,7 @@ LogicalResult StructuredAdjoint::differentiateInputs() {
   Sweep all(b.getContext(), loc);
   if (failed(sweepBody(all)))
     return failure();
-  // Pairs of an input and its elementwise cotangent.
+  // Inputs whose cotangent is computed by an elementwise op, and this cotangent.
   SmallVector<std::pair<const Input *, Value>> done;
   for (const Input &in : targets) {
     Value gradient = all.gradientOf(in.primal);

@@ -6,7 +6,7 @@
 //
 // Lowers fsdp.attention and fsdp.attention_grad to linalg ops that store all scores in memory. The
 // G query heads that share a kv head are adjacent. One matrix product therefore computes the scores
-// of all G heads as G·Sq rows. For this, the tensors need only be viewed in other shapes:
+// of all G heads as G·Sq rows. It is sufficient to view the tensors in other shapes:
 //
 //   Q [B, H, Sq, D]  =  [B, Hkv, G·Sq, D]      S [B, Hkv, G·Sq, Sk]  =  [B, H, Sq, Sk]
 //
@@ -311,7 +311,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
     auto argument = dyn_cast<BlockArgument>(index);
     if (!argument)
       return std::nullopt;
-    unsigned loop = argument.getArgNumber() - 2; // arguments 0 and 1: cotangent, score
+    unsigned loop = argument.getArgNumber() - 2; // Arguments 0 and 1 are the cotangent and the
+                                                 // score.
     AffineExpr expr = getAffineDimExpr(loop, contribution.getContext());
     if (extents[loop] != size || llvm::is_contained(exprs, expr))
       return std::nullopt;
@@ -321,8 +322,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
 }
 
 /// Adds `values`, one per score, to `init` at the indices that the contribution computes. The
-/// indices may depend on the scores `x`, but not on the cotangent, so they are computed with the
-/// cotangent 0.
+/// indices may depend on the scores `x`, but not on the cotangents, so the indices are computed
+/// with 0 in place of each cotangent.
 template <typename Op>
 Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribution, Value init) {
   auto table = RankedTensorType::get(typeOf(contribution.getCapture()).getShape(),
@@ -403,7 +404,7 @@ Value GradBuilder::captured(Value capture, Type type) {
   auto shape = cast<RankedTensorType>(type).getShape();
   Type element = typeOf(capture).getElementType();
   Type work = element.getIntOrFloatBitWidth() < 32 ? Type(b.getF32Type()) : element;
-  Value sum; // null before the first contribution
+  Value sum; // sum of the contributions so far; null before the first contribution
   auto orZeros = [&] { return sum ? sum : zeros(RankedTensorType::get(shape, work)); };
   auto ops = op.getScoreGrad().empty()
                  ? SmallVector<ContributeOp>()

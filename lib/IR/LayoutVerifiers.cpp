@@ -168,7 +168,8 @@ LogicalResult LayoutOp::verify() {
   return success();
 }
 
-/// Names the attributes that a buffer with an incomplete range has, such as "'in' and 'from'".
+/// A buffer has an incomplete range if it has only some of the attributes 'in', 'from' and 'to'.
+/// Returns the attributes that it has as text, such as "'in' and 'from'".
 static std::string describeRange(BufferOp buffer) {
   std::string text;
   for (auto [name, has] : {std::pair("'in'", buffer.getProgram().has_value()),

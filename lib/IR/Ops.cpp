@@ -64,7 +64,8 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 // values in them may have the same names as values outside.
 //===----------------------------------------------------------------------===//
 
-/// Parses named regions. They may occur in any order, and each of them at most once.
+/// Parses named regions. The regions may occur in any order, and each region may occur at most
+/// once.
 static ParseResult parseRegions(OpAsmParser &parser,
                                 ArrayRef<std::pair<StringRef, Region *>> regions) {
   SmallVector<StringRef> names = llvm::to_vector(llvm::make_first_range(regions));

@@ -31,7 +31,8 @@ static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr nam
          << name << " to be " << expected << ", found a function without it";
 }
 
-/// Describes the attribute that connects an argument of a kernel with a result.
+/// Returns the attribute `fsdp.out` or `fsdp.inout` of an argument of a kernel as text, or a text
+/// that says that the argument has neither of them.
 static std::string describeMark(func::FuncOp kernel, unsigned argument) {
   for (StringRef name : {outAttr, inoutAttr})
     if (auto index = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
@@ -148,8 +149,8 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   return pieces;
 }
 
-/// Emits the error (S1) that a slice exceeds its buffer, for `pieces` ranks and `turns` + 1
-/// iterations.
+/// Emits the error (S1) that a slice exceeds its buffer on one of `pieces` ranks in one of `turns`
+/// + 1 iterations.
 static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pieces, int64_t turns,
                                       BufferOp buffer) {
   InFlightDiagnostic diag = op->emitOpError();
@@ -257,7 +258,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkSlices(*this, slices, tables);
 }
 
-/// Returns the number of ranks in the group. Emits an error (C1) if the mesh or an axis is missing.
+/// Returns the number of ranks in a group of the collective. Emits an error (C1) if the mesh or an
+/// axis is missing.
 static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr()

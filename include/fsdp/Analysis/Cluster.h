@@ -29,9 +29,10 @@ inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
 /// describes the same cluster.
 const Cluster &getGpuCluster();
 
-/// Returns the seconds that a ring collective takes over n = `ranks` ranks, where the numbers of
-/// neighbouring ranks differ by `stride`. `rounds` is the number of passes around the ring: 2 for
-/// an all-reduce. `bytes` is the size of the whole tensor. Returns zero for one rank.
+/// Returns the seconds that a ring collective takes. The ring has n = `ranks` ranks, and the
+/// numbers of two neighbouring ranks differ by `stride`. `rounds` is the number of passes around
+/// the ring: 2 for an all-reduce. `bytes` is the size of the whole tensor. Returns zero for one
+/// rank.
 ///
 ///   bytes * (n - 1) / n / bandwidth + latency of the n - 1 steps
 ///

@@ -37,7 +37,8 @@ public:
   /// - Wait: zero.
   double getSeconds(Operation *command);
   /// Returns the latency of the collective, that is, the seconds that it would take for zero bytes.
-  /// If one launch starts several collectives, the launch takes the latency only once.
+  /// A launch that starts several collectives takes this latency only once, not once per
+  /// collective.
   double getLatency(CollectiveOp collective);
   /// Returns the seconds of one launch of a kernel.
   double getKernelSeconds(func::FuncOp kernel);

@@ -26,8 +26,8 @@ enum class StepPart {
 };
 StringRef stringifyStepPart(StepPart part);
 
-/// Assigns each op to a part of the step. For this, follows operands backwards from the results of
-/// the program.
+/// Assigns each op to a part of the step. To find the part of an op, follows chains of operands
+/// backwards from the results of the program.
 class StepParts {
 public:
   /// `program` is the function of a program after the stage Update.
@@ -49,8 +49,8 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// A row of the table of types. The row describes all ops of one part of the step that have equal
-/// `what` and equal `types`.
+/// A row of the table of types. The row describes all ops that belong to the same part of the step,
+/// are of the same kind (`what`), and have the same types (`types`).
 struct DtypeRow {
   StepPart part;
   /// Kind of the ops: a word such as "product", "reduction" or "conversion", or the name of a
@@ -67,8 +67,8 @@ struct DtypeRow {
 /// module has no program `step`.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
-/// The first function writes the rows as a table. It omits the rows of the part `model` unless
-/// `all` is set. The second function writes all rows as the JSON array `dtypes`.
+/// The function that writes to `os` writes a table, and omits the rows of the part `model` unless
+/// `all` is set. The function that writes to `json` writes all rows as the JSON array `dtypes`.
 void writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os);
 void writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json);
 

@@ -80,8 +80,8 @@ struct UnitReport {
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// If the backward gathers among fewer ranks than the forward, the number of bytes of the
-  /// gathered parameters that a rank keeps between forward and backward.
+  /// Number of bytes of the gathered parameters that a rank keeps between forward and backward, if
+  /// the backward gathers among fewer ranks than the forward.
   int64_t keptBytes = 0;
 
   /// Returns true if the units `*this` and `other` differ only in names.
@@ -91,11 +91,10 @@ struct UnitReport {
 /// Returns a size as text with a binary unit, such as "3.5 MiB".
 std::string formatSize(int64_t bytes);
 
-/// Measures the layout of the program `step`.
+/// Measure the memory, the units (in their order in the module) and the collectives of the program
+/// `step`.
 MemoryReport measureMemory(ModuleOp planned);
-/// Measures the units of the program `step`, in their order in the module.
 SmallVector<UnitReport> measureUnits(ModuleOp planned);
-/// Measures the collectives of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
 
 /// Memory and communication of the plan that results from one value of an option.

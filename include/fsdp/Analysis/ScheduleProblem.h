@@ -38,8 +38,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command. Only launches and copies can be moved together with the wait of a transfer.
-  /// All commands except loops can be moved together with the start of a transfer.
+  /// Kind of a command. Only launches and copies can move together with the wait for a transfer.
+  /// All commands except loops can move together with the start of a transfer.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
@@ -83,7 +83,8 @@ public:
     /// `prologue` lists the commands that move with the start of the transfer. `epilogue` lists the
     /// commands that move with the wait for the transfer.
     llvm::SmallVector<unsigned> prologue, epilogue;
-    unsigned earliest = 0, latest = 0; ///< first and last slot that the dependences allow
+    unsigned earliest = 0, latest = 0; ///< first and last slot to which the dependences allow the
+                                       ///< transfer to extend
   };
 
   /// Adds a command and returns its index.
@@ -95,12 +96,14 @@ public:
 
   /// Returns the reason why the problem is malformed, or an empty string.
   std::string check() const;
-  /// Derives roles, slots and windows of a problem that check() accepts. O(commands + dependences).
+  /// Computes the members below "Derived", for a problem that check() accepts. The time is
+  /// O(commands + dependences).
   void derive();
   /// Returns the reason why `order` is not a valid order of this problem, or an empty string. In a
-  /// valid order, each command that is no transfer, each start and each wait occurs exactly once,
-  /// and all dependences are kept. For the dependences, a transfer begins at its start and is done
-  /// at its wait. O(commands + dependences).
+  /// valid order, each command that is no transfer, each start of a transfer and each wait for a
+  /// transfer occurs exactly once, and all dependences are kept. A command on which a transfer
+  /// depends must precede the start of the transfer, and a command that depends on a transfer must
+  /// follow the wait for it. The time is O(commands + dependences).
   std::string verify(llvm::ArrayRef<ScheduleEvent> order) const;
 
   llvm::ArrayRef<Command> getCommands() const { return commands; }

@@ -18,8 +18,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fraction by which the duration of a later candidate must be shorter than that of the best
-/// earlier candidate.
 static constexpr double leastGain = 0.01;
 static constexpr double goodEfficiency = 0.9;
 /// Largest number of additions in a launch for which the simulation includes the additions and the

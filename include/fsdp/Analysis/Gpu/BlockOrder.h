@@ -91,8 +91,8 @@ struct Integers {
 ///             causal mask. In odd rounds, the block of threads with the highest number gets the
 ///             first tile.
 ///   pairs     In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j
-///             of head 2i and row block j of head 2i + 1. Under a causal mask all such pairs have
-///             equal work.
+///             of head 2i and row block j of head 2i + 1. Under a causal mask, the two row blocks
+///             together have the same work for all values of i and j.
 struct QueryOrder {
   int64_t heads = 1;     ///< number of heads in all batches; heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< number of row blocks per head
@@ -147,13 +147,14 @@ struct QueryOrder {
 ///             one head, then block of keys c of the other head. Under a causal mask all blocks of
 ///             threads have equal work.
 ///
-/// The blocks of threads add to one block of queries in ascending order. The second block of keys
-/// of a pair visits the blocks of queries in descending order. Under a causal mask, each block of
-/// threads therefore begins with queries to which the previous block of threads has just added, and
-/// no block of threads waits for a later block of threads. Without a mask, all blocks of threads of
-/// a head begin with the same queries, so each waits for all earlier ones. The blocks of threads of
-/// `together` heads (or pairs of heads) alternate, so that fewer blocks of one head begin at the
-/// same time.
+/// The blocks of threads that add to the gradients of the same block of queries do so in the
+/// ascending order of their numbers. The second block of keys of a pair visits the blocks of
+/// queries in descending order. Under a causal mask, each block of threads therefore begins with
+/// queries to which the previous block of threads has just added, and no block of threads waits for
+/// a later block of threads. Without a mask, all blocks of threads of a head begin with the same
+/// queries, so each waits for all earlier ones. Blocks of threads with consecutive numbers belong
+/// in turn to `together` different heads (or pairs of heads), so that fewer blocks of threads of
+/// one head begin at the same time.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< number of kv heads in all batches
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
