@@ -127,7 +127,8 @@ public:
   /// Returns the depth of `object`, which is 1 if it refers to no other object.
   int64_t of(Unique object);
 
-  /// Returns the greatest depth of an expression in the maps and sets that of() has visited.
+  /// Returns the greatest depth of an expression in the maps and sets that the method of() has
+  /// visited.
   int64_t deepestExpression() {
     int64_t deepest = 0;
     // Expressions contain no maps, so the method of() does not append to `expressions` here.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime checks ids once, when it reads a batch. The range that a lookup requires therefore
-// becomes an attribute of the argument, and the asserts, selects and clamps around the lookup are
-// folded.
+// The runtime checks ids once, when it reads a batch. The pass therefore stores the range that a
+// lookup requires in an attribute of the argument, and folds the asserts, selects and clamps around
+// the lookup.
 //
 //   func @f(%ids: tensor<4xi64>)                 func @f(%ids: .. {fsdp.limit = 97})
 //     generic ins(%ids) {                  ->      generic ins(%ids) {
@@ -16,8 +16,8 @@
 //
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
 //     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
-//     its old value and all L. If the index of a lookup is valid for all ids and is not an id plus
-//     or times constants, the lookup lowers no limit.
+//     its old value and all L. A lookup does not lower a limit if its index is valid for all ids,
+//     and is more than an id to which constants are added or which is multiplied by constants.
 //  2. If the index of a lookup is not valid for any limit, clamp it and check it in each step
 //     (CheckLookups.cpp).
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
@@ -61,7 +61,7 @@ private:
 
   IdRanges ranges;
   ExtraIds extra;
-  /// Asserts whose conditions a check at run time includes.
+  /// Asserts whose conditions are part of a check at run time.
   llvm::SmallPtrSet<Operation *, 4> covered;
 };
 } // namespace

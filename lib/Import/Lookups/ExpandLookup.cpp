@@ -68,7 +68,8 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
   return used;
 }
 
-/// Loops may be shorter than dimensions. Returns the slice of the tensor that a lookup can read.
+/// Returns the slice of the tensor that a lookup can read. The slice is smaller than the tensor if
+/// a loop is shorter than the dimension that it indexes.
 static Value sliceReached(tensor::ExtractOp extract, ArrayRef<AffineExpr> exprs,
                           ArrayRef<int64_t> extents, OpBuilder &b) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());

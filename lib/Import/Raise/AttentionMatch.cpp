@@ -15,11 +15,11 @@
 //  2. Trace the operand P of this product back to the softmax. The trace passes through factors
 //     (dropout), through a select that sets fully masked rows to 0, and through the slice that
 //     drops a sink (AttentionSink.cpp).
-//  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on an element of
-//     this product, a score.
+//  3. Trace the softmax's input back to the product Q·Kᵀ. An element of this product is called a
+//     score, and the trace passes only through ops that depend on a score.
 //  4. Trace Q, K and V back through views, copies and constant factors. If a loop part indexes
-//     neither K nor V, the part counts rows, or it counts the query heads of a group. (The trace
-//     has removed the broadcast of K and V to grouped heads.)
+//     neither K nor V, the part counts rows, or it counts the query heads of a group. (At this
+//     point, the trace has already passed the broadcast of K and V to grouped heads.)
 //
 // If a view splits a loop part, the match splits the part and starts again. Each attempt visits
 // every op between the products once.
@@ -36,8 +36,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Upper bound on the loops of an op. The product with V numbers its loops from 0. Product n of
-/// Surroundings::sources numbers its loops from (n + 1) · maxLoops.
+/// Upper bound on the number of loops of an op. The loops of the product with V are numbered from
+/// 0. The loops of product n of Surroundings::sources are numbered from (n + 1) · maxLoops.
 static constexpr unsigned maxLoops = 64;
 
 namespace {
@@ -46,9 +46,9 @@ public:
   AttentionMatcher(AttentionMatch &match, std::optional<Sink> sink, Obstacle &obstacle)
       : m(match), sink(sink), obstacle(obstacle) {}
 
-  /// Returns true on a match. If it returns false and has set `needed`, the caller makes the split
-  /// of a loop part that `needed` describes, and tries again. If it returns false without setting
-  /// `needed`, the ops are not attention.
+  /// Returns true if the ops match. If the method returns false and has set `needed`, the caller
+  /// must split a loop part as `needed` describes, and try again. If the method returns false
+  /// without setting `needed`, the ops are not attention.
   bool run(const Surroundings &around);
   std::optional<LoopParts::Split> needed;
 
@@ -89,7 +89,8 @@ private:
 };
 } // namespace
 
-/// Returns whether `condition` equals `whenTrue` for exactly the rows whose elements are all -inf.
+/// Returns whether `condition` has the truth value `whenTrue` for those rows whose elements are all
+/// -inf, and for no other row.
 bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
   Point p = settle(condition);
   while (p.op<arith::XOrIOp>() && constantAt(operandOf(p, 1)) == 1.0) {
@@ -356,7 +357,8 @@ bool AttentionMatcher::group() {
   for (unsigned key : m.keys)
     if (!has(m.k, key) || !has(m.v, key) || has(m.q, key) || has(out, key))
       return fail("the keys of the softmax are not summed over with V", m.mixing);
-  // For each coordinate of the weights, in order, the loop parts that have not been assigned yet.
+  // Each element contains the loop parts of one coordinate of the weights that have not been
+  // assigned yet.
   SmallVector<SmallVector<unsigned>> coordinates;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(m.formula.value.getType()).getShape();
   for (auto [d, at] : llvm::enumerate(weights.at)) {

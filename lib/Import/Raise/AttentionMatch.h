@@ -12,13 +12,15 @@
 
 namespace mlir::fsdp {
 
-/// Reason why a softmax between two products cannot be raised to attention, and the op at fault.
+/// Reason why a softmax between two products cannot be raised to attention, and the op because of
+/// which it cannot be raised.
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;
 };
 
-/// An additional column of the softmax's input that is no score of a key (AttentionSink.cpp).
+/// An additional column of the softmax's input that does not contain scores of a key
+/// (AttentionSink.cpp).
 struct Sink {
   tensor::ConcatOp concat;      // op that joins the scores and the sink
   tensor::ExtractSliceOp slice; // slice that drops the weight of the sink

@@ -80,10 +80,10 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
   return std::nullopt;
 }
 
-/// Returns whether the sink can become the score of an additional key. Sets `obstacle` if not.
-/// score_mod also evaluates its formula for the key of the sink, where the product Q·Kᵀ is 0. The
-/// derivative of the formula at 0 must be finite, because it is multiplied by a gradient of 0, and
-/// 0 times infinity would be NaN.
+/// Returns whether the sink can become the score of an additional key. If it cannot, sets
+/// `obstacle`. score_mod also evaluates its formula for the key of the sink, where the product Q·Kᵀ
+/// is 0. The derivative of the formula at 0 must be finite, because it is multiplied by a gradient
+/// of 0, and 0 times infinity would be NaN.
 bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
   Operation *at = m.sink->value.getDefiningOp();
   if (holdsScore(*m.sink)) {

@@ -50,7 +50,7 @@ MaskTable fsdp::classifyTable(Value table, double factor) {
   if (!isa_and_nonnull<FloatAttr>(elementAt(table, first)))
     return MaskTable::None;
   while (!matchPattern(table, m_Constant()))
-    table = table.getDefiningOp()->getOperand(0); // step through a view or a slice
+    table = table.getDefiningOp()->getOperand(0); // go back through a view or a slice
   DenseFPElementsAttr elements;
   if (!matchPattern(table, m_Constant(&elements)))
     return MaskTable::None;

@@ -93,8 +93,8 @@ SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   return dims;
 }
 
-/// For each element of `dims`, a list of loop parts, returns the indices of these parts in the
-/// concatenation of all lists.
+/// Each element of `dims` is the list of loop parts of one dimension. Returns, for each list, the
+/// indices of its loop parts in the concatenation of all lists.
 static SmallVector<ReassociationIndices> reassociate(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   int64_t next = 0;

@@ -87,7 +87,8 @@ private:
   DenseMap<unsigned, Value> writtenParts;
 };
 
-/// Computes the index of a loop part from the index b, h, i or j of which the loop part is a part.
+/// Each loop part belongs to one of the indices b, h, i and j. Computes the index of the loop part
+/// `part` from this index.
 Value ScoreFunctions::Writer::part(unsigned part) {
   if (Value known = writtenParts.lookup(part))
     return known;
@@ -343,9 +344,9 @@ Value ScoreFunctions::Writer::negate(Value condition) {
 }
 
 /// Returns the result of an op, or an equal value that is simpler to compute if the op negates a
-/// condition. A comparison of `select(c, x, y)` with z, where x, y and z are constants, becomes c,
-/// not c, or a constant. A mask of numbers that is compared with 0 thus becomes a condition that
-/// can skip tiles.
+/// condition. If the op compares `select(c, x, y)` with z, where x, y and z are constants, returns
+/// c, the negation of c, or a constant. A mask of numbers that is compared with 0 thereby becomes a
+/// condition, with which kernels can skip tiles.
 Value ScoreFunctions::Writer::simplify(Operation *made) {
   Value result = made->getResult(0);
   if (isa<arith::XOrIOp>(made) && result.getType().isInteger(1) &&
