@@ -281,7 +281,7 @@ static std::optional<std::vector<std::string>> splitWords(const JsonValue &value
 void ConfigReader::applyRow(const ConfigRow &row, const JsonValue &value,
                             const ConfigOrigin &place) {
   if (row.kind == ConfigRowKind::any) {
-    // {"enabled": false} sets nothing.
+    // An object with "enabled": false sets no option.
     const JsonMember *enabled = value.find("enabled");
     bool off =
         value.is(Kind::boolean) ? value.text == "false" : enabled && enabled->value.text == "false";
@@ -344,7 +344,7 @@ void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
 }
 
 /// Handles settings that do not correspond to an option of fsdp-compile, or that depend on other
-/// keys. Returns false if the setting is none of these.
+/// keys. Returns false if `option` names a setting of neither kind.
 bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrigin &place) {
   if (option == "batch")
     setFact(config.batch, text, place);

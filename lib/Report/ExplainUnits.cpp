@@ -9,7 +9,7 @@
 //     h                                       differ in their number only share
 //       0 .. 11    12 parameters ...          one line.
 //
-// O(total length of the names).
+// The time is O(total length of the names).
 //
 //===----------------------------------------------------------------------===//
 

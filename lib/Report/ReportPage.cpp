@@ -40,7 +40,7 @@ static constexpr StringLiteral mark = "\"@data@\"";
 
 namespace {
 
-/// Simulates the step with one iteration of each loop. There is a lane for each channel.
+/// Simulates the step with one iteration of each loop. The timeline has one lane for each channel.
 class Lanes {
 public:
   Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {

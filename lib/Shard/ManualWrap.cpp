@@ -10,8 +10,8 @@
 //
 //  1. Read the list. An entry is a pattern, or a name and patterns.
 //  2. Assign each parameter to the first entry with a pattern that matches the parameter's name.
-//     The name of the unit is the name of the entry. If the entry has no name, it is the prefix
-//     that the pattern matches.
+//     The name of the unit is the name of the entry or, if the entry has no name, the prefix that
+//     the pattern matches.
 //  3. Report an error if no parameter is assigned to an entry.
 //
 // O(entries · parameters).

@@ -42,15 +42,16 @@ Value Narrower::convert(Value v, Type element) {
   return known = map.getResult(0);
 }
 
-/// If `toNarrow`, converts an operand of f32 to the narrow type. Otherwise converts an operand that
-/// was f32 before this pass, and is narrow now, back to f32.
+/// If `toNarrow` is set, converts an f32 operand to the narrow type. If `toNarrow` is not set, and
+/// if this pass has changed the type of the operand from f32 to the narrow type, converts the
+/// operand back to f32.
 void Narrower::convertOperand(OpOperand &operand, bool toNarrow) {
   Value v = operand.get();
   Type element = elementType(v), wanted = toNarrow ? Type(narrow) : Type(b.getF32Type());
   if (!isa<RankedTensorType>(v.getType()) || element == wanted)
     return;
   if (!(toNarrow ? element.isF32() : narrowed.contains(v)))
-    return; // the model itself uses this type
+    return; // the model itself has this type
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(operand.getOwner());
   auto shape = cast<RankedTensorType>(v.getType()).getShape();

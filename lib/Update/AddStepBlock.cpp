@@ -18,8 +18,8 @@
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.
 // 5. If lookups are checked, the all_reduce of the sums of squares also counts the ranks on which a
-//    lookup is out of range. If there are any, nothing is updated. A rank on which a lookup is out
-//    of range writes the index into its step block.
+//    lookup is out of range. If there is such a rank, no rank updates parameters or state. A rank
+//    on which a lookup is out of range writes the id of this lookup into its step block.
 //
 // The program eval only stores its loss and its checks. ApplyOptimizer.cpp clips. O(units) ops.
 //
@@ -41,8 +41,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The loss scale, and the number of steps since the scale last changed. They are scalars, or null
-/// if the loss is not scaled.
+/// The loss scale, and the number of steps since the scale last changed. Both values are scalars,
+/// or null if the loss is not scaled.
 struct Scaling {
   Value scale, growth;
 };
@@ -78,8 +78,8 @@ private:
 
 } // namespace
 
-/// Builds the sum of the squares of a gradient: sums first over the pieces of each shard, then over
-/// shards. A rank has one piece of a sharded gradient.
+/// Builds the sum of the squares of a gradient: first sums over the pieces of each shard, then over
+/// the shards. `grad` contains only one piece if the gradient is sharded.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
   Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
@@ -90,8 +90,9 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
   return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
 }
 
-/// Builds one reduction over the ranks of the axis. It adds `failedLookups`, the number of ranks
-/// with a failed lookup, and the sums of squares of units whose gradient is split over the axis.
+/// Builds one reduction over the ranks of the axis. The reduction adds `failedLookups`, which
+/// counts the ranks with a failed lookup, and the sums of squares of those units whose gradient is
+/// split over the axis.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -149,7 +150,8 @@ static int64_t countTokens(func::FuncOp func) {
   return rows;
 }
 
-/// Replaces the argument that seeds the backward by the scale in the step block or a fixed scale.
+/// Replaces the argument that is the initial cotangent of the backward by the scale in the step
+/// block, or by a fixed scale.
 Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   func::FuncOp func = program.func;
   auto isScale = [&](BlockArgument arg) {

@@ -17,13 +17,13 @@
 //                   shard        · 1/n, without the last row
 //
 // 1. Build `first`, the number of the rank's first row, as element r of the list 0, R, 2R, ...
-// 2. For a row that another rank owns, read 0. Add its gradient to an additional row R, which is
-//    dropped.
+// 2. In place of a row that another rank owns, read 0. Add the gradient of such a row to an
+//    additional row R, which is dropped.
 // 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
 //
 // In the sum over ranks, at most one of the n numbers is not 0, so that the sum is exact in any
-// type. The sum turns -0 into 0. The reference does the same. Every rank exchanges a row for every
-// id, because one rank may own the rows of all ids. O(lookups) ops.
+// type. The sum changes -0 to 0, and the reference program does the same. Every rank exchanges a
+// row for every id, because one rank may own the rows of all ids. O(lookups) ops.
 //
 //===----------------------------------------------------------------------===//
 

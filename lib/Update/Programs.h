@@ -46,11 +46,13 @@ struct Program {
   }
 };
 
-/// Number of terms of the mean over a global batch at each level: replicas, micro-batches, shards.
+/// The mean over a global batch is computed at three levels: over replicas, over micro-batches, and
+/// over shards. Each member is the number of terms at one level.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
   /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). If so, the
-  /// innermost level is that of micro-batches. Otherwise it is that of the ranks of the axis shard.
+  /// mean over micro-batches is the innermost level. Otherwise the mean over the axis shard is the
+  /// innermost level.
   bool sumFirst = false;
 };
 
@@ -65,9 +67,10 @@ struct Programs {
   BatchLevels levels;
 };
 
-/// Returns the number of samples of a micro-batch: the rows of the argument `tokens`, or else of
-/// the first batch argument. Returns 1 without batch arguments. Call it before micro-batches become
-/// a leading dimension.
+/// Returns the number of samples of a micro-batch. This is the number of rows of the argument
+/// `tokens` or, if there is no such argument, of the first batch argument. Returns 1 if there are
+/// no batch arguments. Must be called before the micro-batches become a leading dimension of the
+/// batch.
 int64_t countSamples(func::FuncOp func);
 
 /// Builds the reduction of a value over the ranks of one axis.

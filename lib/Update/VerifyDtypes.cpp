@@ -158,7 +158,8 @@ void DtypeChecker::checkCollective(Operation *op, StepPart part) {
     require(op, found, f32, (stringifyStepPart(part) + " reduction over ranks").str());
 }
 
-/// Checks `grad`, a cotangent of a parameter, and the op that sums it up before it is rounded.
+/// Checks the types of `grad`, a cotangent of a parameter, and of the op that sums up this
+/// cotangent before it is rounded.
 void DtypeChecker::checkCotangent(Value grad, ReduceScatterOp reduce) {
   require(reduce, elementType(grad), asked, "gradient reduction over ranks");
   Operation *def = grad.getDefiningOp();

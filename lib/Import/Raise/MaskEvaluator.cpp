@@ -37,7 +37,6 @@ struct MaskValue {
   std::optional<unsigned> number = std::nullopt;
 };
 
-/// Evaluates mask_mod at single positions (b, h, i, j).
 class MaskEvaluator {
 public:
   explicit MaskEvaluator(AttentionOp op) : op(op), body(op.getMaskMod().front()) {}

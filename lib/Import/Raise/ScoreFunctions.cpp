@@ -18,7 +18,7 @@
 //     `select(s > low, s, low)`) is dropped if only masked scores can be less than low. The walk
 //     skips other additions, casts and positive constant factors.
 //  2. Walk from the product to the softmax. The scale is the product of those constant factors that
-//     the walk meets before any op other than a mask.
+//     the walk meets before any op other than a mask or a conversion between float types.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
 //  4. A sink becomes the last key, for which score_mod yields the sink, and mask_mod true.
 //

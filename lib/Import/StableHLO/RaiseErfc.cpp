@@ -34,10 +34,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The elementwise ops that compute a result from one input, in an order of evaluation.
+/// The elementwise ops that compute a result from one input, in an order in which they can be
+/// evaluated.
 struct Slice {
   Value input;
-  /// First the constants with their values, then the results of the ops.
+  /// Maps constants and results of ops to their values. The constants come first.
   llvm::MapVector<Value, double> values;
 
   bool collect(Value value, unsigned depth);

@@ -38,7 +38,7 @@ struct Point {
   }
 };
 
-/// Makes one of the steps from a point towards its definition that settle() repeats. Returns
+/// Makes one step from a point towards its definition. (settle() repeats such steps.) Returns
 /// nothing if the point is the result of a scalar op, a constant, an element of a leaf tensor, or
 /// an element of a view that merges or splits dimensions.
 std::optional<Point> step(const Point &point);
