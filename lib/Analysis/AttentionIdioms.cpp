@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Derives the name of a mask from its formula (MaskFormula.h). Row q may read key k if the
-// condition on the left holds. n and w are constants:
+// Derives the name of a mask from its formula (MaskFormula.h). In the following table, a row q may
+// read a key k if the condition on the left holds. n and w are constants:
 //
 //   q >= k                causal                  q + (Sk - Sq) >= k    causal to the end
 //   k >= q - w            window of w + 1         k < n                 first n keys
@@ -89,8 +89,8 @@ static std::string textOf(TileExpr atom) {
   return text + " >= 0";
 }
 
-/// Returns the name of `q / n - k / n >= 0` or, if `isEqual`, of `q / n - k / n == 0`. Returns an
-/// empty name if `atom` is not of the form q / n - k / n.
+/// Returns the name of the condition `q / n - k / n >= 0` or, if `isEqual` is set, of the equation
+/// `q / n - k / n == 0`. Returns an empty name if `atom` is not of the form q / n - k / n.
 std::string MaskNames::nameChunks(TileExpr atom, bool isEqual) {
   TileExpr row, column;
   for (auto &[factor, term] : atom.terms()) {
@@ -156,7 +156,8 @@ std::string MaskNames::nameUnknown(const MaskFormula &f) {
   return negation + (source.getDefiningOp<tensor::ExtractOp>() ? "table" : "data");
 }
 
-/// Returns the name of the equation `atom == 0`, or an empty name if it has no common name.
+/// Returns the name of the equation `atom == 0`, or an empty name if the equation has no common
+/// name.
 std::string MaskNames::nameEquation(TileExpr atom) {
   auto terms = atom.terms();
   bool isData = terms.size() == 2 && terms[0].factor == -terms[1].factor && atom.offset() == 0;

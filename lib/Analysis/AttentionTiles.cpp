@@ -319,8 +319,8 @@ static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Appends those comparisons in the conjunction `condition` that compare a value that depends only
-/// on the row with a value that depends only on the column.
+/// Appends comparisons that are terms of the conjunction `condition`. Appends only comparisons in
+/// which one operand depends only on the row, and the other operand depends only on the column.
 static void collectComparisons(Value condition, MaskReader &reader,
                                SmallVectorImpl<SideComparison> &comparisons) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {

@@ -119,8 +119,9 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // Stop at a collective. The op that computes the operand of the collective belongs to the model,
-  // unless this op only converts the type.
+  // Stop at a collective. If the op that computes the operand of the collective only converts the
+  // type, this op belongs to the part `gradient`. Any other op that computes the operand belongs to
+  // the model.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))

@@ -13,8 +13,8 @@
 namespace mlir::fsdp {
 
 /// A boolean function of b, h, q and k. It consists of conditions `atom >= 0` that are combined by
-/// `and` and `or`. An atom is a tree over Row, Column, Batch and Head. It contains minima, maxima
-/// and choices only inside divisions.
+/// `and` and `or`. An atom is a tree over Row, Column, Batch and Head. An atom contains minima,
+/// maxima and choices only as operands of divisions.
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;

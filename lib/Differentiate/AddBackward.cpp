@@ -91,7 +91,7 @@ private:
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;
   SmallVector<Value> gradients;
-  // For each gradient, the attribute of the result that returns it.
+  // Attributes of the results that return gradients, one for each gradient.
   SmallVector<NamedAttribute> owners;
 };
 } // namespace
@@ -221,7 +221,7 @@ LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
 }
 
 /// If `op` is the first gather of a unit, reduces the cotangents of the results of `op`. Otherwise
-/// adds these cotangents to those of the results of the first gather.
+/// adds these cotangents to the cotangents of the results of the first gather.
 void Backward::reduceUnit(UnshardOp op) {
   UnshardOp first = firstUnshard.lookup(op.getUnitAttr().getAttr());
   SmallVector<Value> grads;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Builds the body of an adjoint in a detached block. The block has one argument for each value that
-// the body may read. Then removes dead code and inputs that the body does not read, and moves the
-// block into a linalg.generic:
+// the body may read. After the block is built, dead code and inputs that the body does not read are
+// removed, and the block is moved into a linalg.generic:
 //
 //   ^bb0(x.., ȳ.., y.., [previous,] out):
 //     slice of the primal body
@@ -75,7 +75,8 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   return success();
 }
 
-/// Builds a generic that writes `value`, computed in the block of `sweep`, to `target`.
+/// Builds a generic that writes `value` to `target`. The ops in the block of `sweep` compute
+/// `value`.
 Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) {
   OpBuilder &inner = sweep.b;
   Type element = target.type.getElementType(), work = getWorkingType(element);

@@ -20,8 +20,8 @@
 //  values that are saved anyway do not count.
 //
 // If an op in the backward reads a reshaped forward value, the pass first gives this op a reshape
-// of its own. Then it visits the forward values from last to first. The operands of a clone remain
-// saved, so a clone never reads another clone. O(ops).
+// of its own. After that, the pass visits the forward values from last to first. The operands of a
+// clone remain saved, so a clone never reads another clone. O(ops).
 //
 // This pass recomputes only cheap values. lib/Plan recomputes costly values, because the compiler
 // can choose costly values only after it has packed the arena.

@@ -55,7 +55,7 @@ bool fsdp::isPlainContraction(linalg::GenericOp op) {
 }
 
 /// Returns true if linalg.contract accepts the maps: each loop of the output is a loop of an input,
-/// and all other loops, at least one, are loops of both inputs.
+/// there is at least one other loop, and all other loops are loops of both inputs.
 static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   bool reduces = false;
   for (unsigned d = 0; d < out.getNumDims(); ++d) {

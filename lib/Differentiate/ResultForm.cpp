@@ -114,8 +114,8 @@ bool Classifier::collectTerms(Value v, bool negated) {
          collectTerms(def->getOperand(1), isa<arith::SubFOp>(def) ? !negated : negated);
 }
 
-/// Reports that the yielded value has no form. `last` is the op that computes this value, without
-/// conversions after it. `last` is null if the value is an argument.
+/// Emits the error that the yielded value has none of the forms. `last` is the op that computes
+/// this value, without conversions after it. `last` is null if the value is an argument.
 LogicalResult Classifier::emitRefusal(Operation *last) {
   InFlightDiagnostic diag =
       op.emitError("no gradient for result ")
@@ -133,7 +133,7 @@ LogicalResult Classifier::emitRefusal(Operation *last) {
 LogicalResult Classifier::run() {
   Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
   if (op.getNumReductionLoops() == 0) {
-    // In a map, the argument `out` is an input if the body reads it.
+    // The body of a map may read the argument `out`. In this case, `out` is an input of the map.
     form.terms.push_back({yielded, false});
     return success();
   }

@@ -13,8 +13,9 @@
 // 1. Classify each result that has a cotangent as map, sum or extreme (ResultForm).
 // 2. Find the ops of the body on which these results depend (the slice).
 // 3. For each active operand, clone the slice, append the reverse sweep (AdjointBody.cpp), and drop
-//    unread inputs. The adjoint reduces a loop unless one of the results of A is just this loop. If
-//    exactly one iteration reads each element of x, no loop is reduced, and the adjoint is a map.
+//    unread inputs. A loop of the adjoint is a reduction unless one of the results of the map A is
+//    just this loop. If exactly one iteration reads each element of x, no loop is reduced, and the
+//    adjoint is a map.
 // 4. If two operands x and b have the same scalar gradient, as in x + b, compute the cotangent of b
 //    by a reduction of the cotangent of x. If the scalar gradient is ȳ itself, reuse ȳ as the
 //    cotangent.
@@ -176,8 +177,8 @@ static bool reachesOnce(AffineMap map, Type type) {
   return map.dropZeroResults().isPermutation();
 }
 
-/// If x̄ equals ȳ, as for a residual addition, adds ȳ to the cotangent of `operand` and returns
-/// true.
+/// If the cotangent of `operand` equals ȳ, as for a residual addition, adds ȳ itself to the
+/// cotangent of `operand` and returns true.
 bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient) {
   while (auto extended = gradient.getDefiningOp<arith::ExtFOp>())
     gradient = extended.getIn();

@@ -80,7 +80,8 @@ static LogicalResult verifyResults(func::FuncOp func) {
   return success();
 }
 
-/// Returns the unit of the parameter-derived value `v` if it is gathered again, else null.
+/// Returns a unit from whose parameters the parameter-derived value `v` is computed, if this unit
+/// is gathered again. Returns null otherwise.
 static UnitOp findResharded(Value v) {
   if (auto unshard = v.getDefiningOp<UnshardOp>()) {
     UnitOp unit = lookUpUnit(unshard, unshard.getUnitAttr());

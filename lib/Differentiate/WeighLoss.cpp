@@ -38,9 +38,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Form of a value as a function of the batch.
+/// The form in which a value depends on the batch.
 enum class Form {
-  Fixed, ///< does not depend on the batch
+  Fixed, ///< the value does not depend on the batch
   Mean,  ///< c + Σ c_i · cross_entropy
   Other
 };

@@ -213,8 +213,8 @@ Value AttentionBuilder<Op>::zeros(RankedTensorType type, double value) {
   return linalg::FillOp::create(b, loc, scalar, empty).getResult(0);
 }
 
-/// Applies `body` to the elements of `ins`. Applies it once per row if all `ins` have the shape [B,
-/// H, Sq], and else once per score.
+/// Applies `body` to the elements of `ins`. If all `ins` have the shape [B, H, Sq], applies `body`
+/// once per row. Otherwise applies `body` once per score.
 template <typename Op>
 Value AttentionBuilder<Op>::map(ValueRange ins, Type type, Body body) {
   bool perRow = llvm::all_of(ins, [](Value v) { return typeOf(v).getRank() == 3; });
@@ -303,7 +303,8 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
 }
 
 /// Returns a map from the loops (b, h, q, k) to the indices of a contribution. Returns nothing
-/// unless each index is a different loop and runs over a whole dimension of the captured tensor.
+/// unless each index is a loop, no two indices are the same loop, and each of these loops runs over
+/// a whole dimension of the captured tensor.
 static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int64_t> extents) {
   SmallVector<AffineExpr> exprs;
   for (auto [index, size] :
@@ -376,8 +377,8 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// Returns the cotangent of one score. If `contribution` is not null, returns the value that it
-  /// adds.
+  /// Returns the cotangent of one score. If `contribution` is not null, returns the value that
+  /// `contribution` adds instead.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 

@@ -123,8 +123,9 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
          });
 }
 
-/// Returns the number of different pieces that a slice has on the ranks; 1 if it has no `piece`.
-/// Emits an error (S3) if the axes of the piece are not axes of the mesh.
+/// If `slice` has a `piece`, different ranks access different pieces of the buffer, and the
+/// function returns the number of pieces. Otherwise returns 1. Emits an error (S3) if the axes of
+/// the piece are not axes of the mesh.
 static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
                                       SymbolTableCollection &tables) {
   if (!slice.getPiece())
@@ -227,7 +228,8 @@ static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollecti
   return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
 }
 
-/// Returns whether an all-gather over `axes` to `whole` writes the data of this rank to `piece`.
+/// Returns whether `piece` is the part of `whole` to which an all-gather over `axes` writes the
+/// data of this rank.
 static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
   return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() &&
          !whole.getPiece() && piece.getStride() == whole.getStride() &&

@@ -152,7 +152,8 @@ LogicalResult ReduceRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
                     getShard().getType(), tables);
 }
 
-/// Verifies (C1) and (C2) of a collective. Returns the number of ranks in its group.
+/// Verifies (C1) and (C2) of a collective. Returns the number of ranks in a group of the
+/// collective.
 static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes,
                                      SymbolTableCollection &tables) {
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, name);

@@ -60,7 +60,7 @@ static bool isAdamW(const StepOptions &o) { return o.update.optimizer == Optimiz
 static bool isForCpu(const StepOptions &o) { return o.codegen.isForCpu(); }
 static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 
-/// Returns true if collectives are scheduled. With --what-if, they are always scheduled.
+/// Returns true if collectives are scheduled. With --what-if, collectives are always scheduled.
 static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
 
 /// Returns true if the strategy keeps parameters gathered until the backward.

@@ -52,8 +52,8 @@ private:
   void remark(const ConfigOrigin &place, const Twine &message) {
     tell(/*isError=*/false, place, message);
   }
-  /// Reports a message. A key may be any text. It is therefore shortened, and control characters
-  /// are replaced.
+  /// Reports a message. A key may be any text. The message therefore contains a shortened key, in
+  /// which control characters are replaced.
   void tell(bool isError, const ConfigOrigin &place, const Twine &message) {
     report(isError, {place.line, place.column, shortText(place.key)},
            shortText(message.str(), 1000));
@@ -78,7 +78,7 @@ private:
   ConfigReport report;
   Config config;
   unsigned numErrors = 0;
-  /// Values of the keys that together determine how units are formed.
+  /// Values of those keys that together determine how units are formed (see reconcile()).
   std::optional<ConfigFact> minNumParams;
   std::optional<ConfigOrigin> layerClasses;
   bool foreignPolicy = false;

@@ -73,7 +73,8 @@ public:
         });
       }
     });
-    // For each stall, the number of the wait, and the seconds when the stall begins and ends.
+    // One element for each stall: the number of the wait, and the seconds at which the stall begins
+    // and ends.
     json.attributeArray("stalls", [&] {
       for (size_t index = 0; index < commands.size(); ++index)
         if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))

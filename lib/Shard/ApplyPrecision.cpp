@@ -175,7 +175,7 @@ void ApplyPrecisionPass::runOnOperation() {
     return;
   for (auto func : getOperation().getOps<func::FuncOp>()) {
     if (!func.isPublic() || !func.getBody().hasOneBlock())
-      continue; // FormUnits.cpp reports this error
+      continue; // FormUnits.cpp reports the error
     if (failed(checkModel(func, *param)))
       return signalPassFailure();
     if (param->isF32())

@@ -108,7 +108,8 @@ private:
 
 } // namespace
 
-/// Warns if ignore-params names all parameters, and warns if param-storage applies to no parameter.
+/// Warns if ignore-params names all parameters. Also warns if param-storage applies to no
+/// parameter.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -392,8 +393,9 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
                                     RankedTensorType::get(p->type.getShape(), storage), offset,
                                     !p->frozen, decays(p), p->init));
   }
-  // If the backward does not gather a unit again, the unit is hoisted: it is gathered once for all
-  // micro-batches. The option reshard-root decides this for the root.
+  // If the backward does not gather a unit again, the unit is hoisted, which means that it is
+  // gathered once for all micro-batches. For the root, the option reshard-root determines whether
+  // it is hoisted.
   bool again = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Forward
                                     : choice.gathersAgain && row.reshard;
   bool hoisted = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Step ||

@@ -138,8 +138,8 @@ bool Narrower::isTable(Value v) {
   return true;
 }
 
-/// Inside the body of `op`, extends the elements of narrow operands to f32. If `clampsTables`,
-/// which is set if a softmax reads the narrow result, also clamps the elements of tables to the
+/// Inside the body of `op`, extends the elements of narrow operands to f32. `clampsTables` is set
+/// if a softmax reads the narrow result. If it is set, also clamps the elements of tables to the
 /// finite range of the narrow type, so that a mask remains finite.
 void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
   Block &body = *op.getBlock();

@@ -43,7 +43,8 @@ bool fsdp::isViewOfOperand(Operation *op) {
              StopGradientOp>(op);
 }
 
-/// Returns the block argument that `v` is or converts; returns null if there is none.
+/// Returns `v` if it is a block argument, or the block argument that `v` converts to another type.
+/// Returns null otherwise.
 static BlockArgument getConvertedArgument(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::ExtFOp, arith::TruncFOp>(def))
@@ -129,8 +130,9 @@ bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) cons
   return false;
 }
 
-/// Returns whether the only reader of the product `v` is a sum with a bias or a residual. The sum
-/// can read the f32 accumulators of the product, and no gradient depends on its value.
+/// Returns whether the only reader of the product `v` is a sum with a bias or a residual. Such a
+/// sum can read the f32 accumulators of the product, and no gradient depends on the value of the
+/// product.
 static bool isReadByOneSum(Value v) {
   if (!v.hasOneUse())
     return false;

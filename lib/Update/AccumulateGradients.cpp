@@ -58,7 +58,8 @@ namespace {
 /// index · `stride` over all levels.
 struct Level {
   int64_t size, stride;
-  bool crossesRanks; ///< whether the step sums over ranks at this level
+  /// Whether a sum over ranks replaces the loop of this level in the program step.
+  bool crossesRanks;
   /// Whether the gradients of rows are added to the gradients of tables after this loop.
   bool addsRows = false;
 };
@@ -101,7 +102,8 @@ private:
   SmallVector<Type> types; ///< types of the loss and the gradients of one micro-batch
   /// Element type in which reductions over ranks add the value of each element of `types`.
   ArrayRef<Type> reduceTypes;
-  Value numbers; ///< number of the first sample of each micro-batch, or null without random numbers
+  /// Number of the first sample of each micro-batch, or null if the program uses no random numbers.
+  Value numbers;
   SmallVector<Operation *> body;
 };
 
@@ -218,7 +220,8 @@ void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t sampl
   }
 }
 
-/// Adds a leading dimension to the batch arguments, whose size is the number of micro-batches.
+/// Adds a leading dimension to the batch arguments. The size of this dimension is the number of
+/// micro-batches.
 void NestBuilder::addBatchDimension() {
   int64_t count = 1;
   for (const Level &level : levels)
@@ -273,7 +276,8 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   auto [size, stride, crossesRanks, addsRows] = levels[level];
-  // If an inner loop has added the gradients of rows, this level has no separate sums for them.
+  // If an inner loop has already added the gradients of rows to the gradients of tables, this level
+  // has no separate sums for the gradients of rows.
   bool within =
       llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);

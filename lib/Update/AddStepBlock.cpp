@@ -118,7 +118,8 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
     failedLookups = createElementView(builder, loc, vector, inPieces.size());
 }
 
-/// Builds the sum of squares of each unit's gradient, as scalars in the order of units.
+/// Builds the sum of squares of the gradient of each unit. The sums are scalars, in the order of
+/// the units.
 SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program,
                                              Value &failedLookups) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.numLookups);
@@ -232,8 +233,8 @@ static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value fa
                                  createConstant(b, type, 0.0));
 }
 
-/// Returns the factor by which gradients are multiplied. It is the product of the clip factor, the
-/// inverse of the loss scale (`unscale`, if not null), and `gradFactor`.
+/// Returns the factor by which gradients are multiplied. This factor is the product of the clip
+/// factor, the inverse of the loss scale (`unscale`, if not null), and `gradFactor`.
 Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value unscale) {
   auto constant = [&](double value) { return createConstant(b, norm.getType(), value); };
   Value clip = constant(1.0);
@@ -249,7 +250,8 @@ Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value
   return clip;
 }
 
-/// Builds the new content of the step block after a step. It overwrites the old step block.
+/// Builds the new content of the step block after a step. The new content overwrites the old step
+/// block.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                     ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
                                     const LookupResult &lookups) {
@@ -452,7 +454,7 @@ LogicalResult AddStepBlockPass::readDivisor() {
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
   if (gradDivide == "sum")
     divisor = 1;
-  // For "tokens", the weights of the losses contain the divisor.
+  // For "tokens", the number of tokens is already part of the weights of the losses.
   else if (gradDivide != "average" && gradDivide != "tokens" &&
            (StringRef(gradDivide).getAsDouble(divisor) || !isScale(divisor)))
     return mlir::emitError(

@@ -75,9 +75,10 @@ private:
   Value block;
   Value clip, finite;             ///< values of slots of the step block
   Value seed, stepNumber;         ///< values of slots of the rank block
-  Value sites;                    ///< sites of random numbers, one per unit
+  Value sites;                    ///< sites of the random numbers for the states of all units
   Value shardIndex, replicaIndex; ///< indices of this rank on the axes; null without a mesh
-  DenseMap<Type, SmallVector<Value>> factors; ///< factors of the update rule, by compute type
+  /// Factors of the update rule. The key is the compute type.
+  DenseMap<Type, SmallVector<Value>> factors;
 };
 
 struct ApplyOptimizerPass : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizerPass> {
@@ -351,8 +352,8 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
-/// Returns the element type of a state. It is bf16 for narrow state other than masters, and the
-/// compute type of the rule otherwise.
+/// Returns the element type of a state. This type is bf16 if state is narrow and the state is not a
+/// master, and the compute type of the rule otherwise.
 Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
   if (narrow && name != "master")
     return BFloat16Type::get(&getContext());

@@ -35,7 +35,8 @@ using namespace mlir::fsdp;
 /// Returns the number of samples of a run of the program, over all its micro-batches.
 static int64_t countAllSamples(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
-  // If there are micro-batches, the size of the leading dimension of the batch is their number.
+  // If there are micro-batches, the size of the leading dimension of the batch is the number of
+  // micro-batches.
   int64_t samples = countSamples(func);
   if (!microBatches || microBatches.getInt() <= 1)
     return samples;

@@ -15,7 +15,8 @@ namespace fsdp {
 /// Describes how the weight of a program's loss is computed. The weight was an argument of the
 /// program, and this argument is being replaced by the computed value.
 struct LossWeight {
-  BlockArgument total;          ///< placeholder for the sum of all counts; null without a weight
+  BlockArgument total;          ///< argument in place of the sum of all counts; null if the loss
+                                ///< has no weight
   Value count;                  ///< number of counted targets in the current micro-batch
   SmallVector<Operation *> ops; ///< the ops that compute `count` from the batch, in order
 

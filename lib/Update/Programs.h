@@ -27,8 +27,9 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// The last results of the program are gradients of looked-up rows. For each of them, `rowOwners`
-  /// contains the index of the result to which it is added after the mean over shards.
+  /// The last results of the program are gradients of looked-up rows. For each of these gradients,
+  /// `rowOwners` contains the index of the result to which the gradient is added after the mean
+  /// over shards.
   SmallVector<unsigned> rowOwners;
   /// Number of results with `fsdp.lookup`, which follow the gradients (in eval, the loss) and
   /// precede the gradients of rows.
@@ -56,8 +57,9 @@ struct BatchLevels {
   bool sumFirst = false;
 };
 
-/// Form of the gradient of a unit: Adjoint after the stage Differentiate (in pieces like the
-/// parameters), Reduced after all reductions (in pieces like the optimizer state).
+/// Form of the gradient of a unit. After the stage Differentiate, the form is Adjoint, and the
+/// gradient is in pieces like the parameters. After all reductions, the form is Reduced, and the
+/// gradient is in pieces like the optimizer state.
 enum class GradientForm { Adjoint, Reduced };
 
 /// The programs of a module and the mesh that the step runs on.

@@ -179,8 +179,8 @@ void DtypeChecker::checkOp(Operation *op) {
       checkCotangent(grad, reduce);
     return;
   }
-  // The exchange of looked-up rows uses the model's type. The gradients of these rows are exchanged
-  // by a gather.
+  // The exchange of looked-up rows has the type that the model uses, and is not checked. A gather
+  // exchanges the gradients of these rows, and is checked.
   bool gathersRows = isa<AllGatherOp>(op) && part == StepPart::gradient;
   if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) ||
       gathersRows)

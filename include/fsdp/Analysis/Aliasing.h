@@ -50,8 +50,8 @@ public:
   /// loop reads a value that is defined outside the loop, the position of that read is the end of
   /// the loop, because the next iteration reads the value again.
   int64_t getEnd(Value value);
-  /// Declares that no kernel may overwrite `value`. The planner calls this method for each argument
-  /// of the function that no result updates.
+  /// Declares that no kernel may overwrite `value`. The planner calls this method for those
+  /// arguments of the function that are not updated by a result.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
   /// Returns true if the kernel that `call` calls may overwrite operand `index`. The kernel may do

@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 
 /// Part of a training step. Each op belongs to one part.
 enum class StepPart {
-  model,     ///< ops of the forward and the backward: all ops that belong to no other part
+  model,     ///< all other ops, which are those of the forward and the backward
   loss,      ///< ops that reduce the loss and store it in the step block
   gradient,  ///< ops that convert, add and reduce the gradients of units
   norm,      ///< ops that compute the norm of the gradients and store it in the step block
@@ -34,7 +34,8 @@ public:
   explicit StepParts(func::FuncOp program);
 
   StepPart operator[](Operation *op) const { return parts.lookup_or(op, StepPart::model); }
-  /// Returns the unit whose gradient `op` computes; null unless `op` is in the part `gradient`.
+  /// Returns the unit whose gradient `op` computes. Returns null if `op` is not in the part
+  /// `gradient`.
   FlatSymbolRefAttr getUnit(Operation *op) const { return units.lookup(op); }
 
 private:
@@ -56,7 +57,7 @@ struct DtypeRow {
   /// Kind of the ops: a word such as "product", "reduction" or "conversion", or the name of a
   /// collective.
   std::string what;
-  std::string types; ///< `bf16 x bf16 -> f32`
+  std::string types; ///< types as text, such as `bf16 x bf16 -> f32`
   /// `count` is the number of executions of these ops in one step. `elements` is the number of
   /// elements that the ops write, send or keep in one step, and `bytes` is the size of these
   /// elements.

@@ -31,8 +31,8 @@ struct TimelineEvent {
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// For each transfer, the seconds for which its wait stalls the rank, and the times at which the
-  /// transfer begins and ends.
+  /// One element for each transfer: the seconds for which the wait for the transfer stalls the
+  /// rank, and the times at which the transfer begins and ends.
   llvm::SmallVector<double> exposed, begin, end;
   /// Time at which each event begins.
   llvm::SmallVector<double> moments;

@@ -17,8 +17,8 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Name of the unit that the attribute `fsdp.unit` of the parameter contains. If there is no
-  /// value, the policy chooses the unit.
+  /// Value of the attribute `fsdp.unit` of the parameter, which is the name of a unit. If the
+  /// parameter has no such attribute, the policy chooses the unit.
   std::optional<StringRef> unit = std::nullopt;
 };
 

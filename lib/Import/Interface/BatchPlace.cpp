@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Propagates the place of the batch through indexing maps, views, slices and elementwise ops. The
-// place in the result is `Unknown` for all other ops, and if the places of two operands differ.
+// place in the result of any other op is `Unknown`. The place is also `Unknown` if the places in
+// two operands differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns whether all extents are static and positive. If so, code may divide by their product.
+/// Returns whether all extents are static and positive, so that code may divide by their product.
 static bool hasElements(ArrayRef<int64_t> shape) {
   return llvm::all_of(shape, [](int64_t extent) { return extent > 0; });
 }

@@ -15,10 +15,10 @@
 //     argument, and then any other constant.
 //  2. Build the contents. For the contents `causal`, build a comparison of loop indices instead of
 //     a table, because a comparison can be fused with other ops. The values of a causal buffer
-//     depend on its uses. The condition of a select is true on and below the diagonal, or only
-//     above the diagonal if the select masks scores where its condition is true. A buffer that is
-//     added to scores is 0 on and below the diagonal, and -inf above it. Any other buffer is 1 on
-//     and below the diagonal, and 0 above it.
+//     depend on its uses. If the buffer is the condition of a select, it is true on and below the
+//     diagonal. If the select masks scores where its condition is true, the buffer is instead true
+//     above the diagonal. A buffer that is added to scores is 0 on and below the diagonal, and -inf
+//     above it. Any other buffer is 1 on and below the diagonal, and 0 above it.
 //  3. If a boolean table in the file has causal values, replace it by a comparison of indices, too.
 //  4. For an integer constant without content, or a boolean argument without a mark, emit an error
 //     that suggests a --buffer option.
@@ -126,8 +126,9 @@ static bool isMaskedScore(Value value) {
   return false;
 }
 
-/// Returns the form of a causal mask that the uses of `buffer` require. Includes the uses of views,
-/// copies and negations. `flipped` is true if `buffer` is an odd number of negations of the mask.
+/// Returns the form of a causal mask that the uses of `buffer` require. Also considers the uses of
+/// views, copies and negations of `buffer`. `flipped` is true if `buffer` results from an odd
+/// number of negations of the mask.
 static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned depth = 0) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(buffer.getType()));
   CausalForm unclear = flipped ? CausalForm::Masked : CausalForm::Allowed;

@@ -65,8 +65,8 @@ static const char *findTooDeep(StringRef text, int64_t most) {
   return nullptr;
 }
 
-/// Returns operator number `most` + 1 of the first affine map or set that has more than `most`
-/// operators. Returns null if there is no such map or set.
+/// Finds the first affine map or set that has more than `most` operators, and returns its operator
+/// number `most` + 1. Returns null if there is no such map or set.
 static const char *findTooLong(StringRef text, int64_t most) {
   size_t next = 0;
   auto findBegin = [&] {
@@ -148,7 +148,8 @@ private:
   SmallVector<Entry> stack;
   /// Depths of the visited objects. The depth of an object on the stack is 0.
   llvm::DenseMap<const void *, int64_t> depths;
-  SmallVector<AffineExpr> expressions; ///< expressions of visited maps, without depth
+  SmallVector<AffineExpr> expressions; ///< expressions in visited maps and sets, whose depths are
+                                       ///< not computed yet
 };
 } // namespace
 

@@ -63,8 +63,8 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
   }
 }
 
-/// Returns whether `op` sums products that have `operand` as a factor, over a loop that indexes
-/// `operand`. A matrix product with an extent of 1 can have this form.
+/// Returns whether `op` computes sums of products in which `operand` is a factor. The sums must run
+/// over a loop that indexes `operand`. A matrix product with an extent of 1 can have this form.
 static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
   auto iterators = op.getIteratorTypesArray();
   AffineMap map = op.getMatchingIndexingMap(&operand);

@@ -78,8 +78,8 @@ bool ReadStopMarkersPass::isMarker(Operation *op) {
   return isa<linalg::GenericOp>(op) && op->hasAttr(stopGradientAttr);
 }
 
-/// Emits an error if `op` is a marker function with a body, or has the attribute and is not a
-/// marker.
+/// Emits an error if `op` is a marker function with a body, or if `op` has the attribute but is not
+/// a marker.
 LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
   if (auto func = dyn_cast<func::FuncOp>(op); func && isMarkerFunction(func)) {
     if (func.isExternal())

@@ -17,7 +17,7 @@
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
 //     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
 //     its old value and all L. A lookup does not lower a limit if its index is valid for all ids,
-//     and is more than an id to which constants are added or which is multiplied by constants.
+//     and is not computed from an id only by adding and multiplying constants.
 //  2. If the index of a lookup is not valid for any limit, clamp it and check it in each step
 //     (CheckLookups.cpp).
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
@@ -124,8 +124,9 @@ bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
          });
 }
 
-/// Finds limits of the arguments with which an index is in range. Sets those limits that are lower
-/// than the old limit of the argument. Returns whether the index is in range after that.
+/// Finds limits of the arguments with which an index is in range. If such a limit is lower than the
+/// present limit of its argument, sets the limit. Returns whether the index is in range with the
+/// new limits.
 bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
                                   ArrayRef<BlockArgument> arguments) {
   Value index = extract.getIndices()[dim];
@@ -163,7 +164,7 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
 }
 
 /// Builds an index that is out of range if `index` is out of range or an assert on its ids fails.
-/// torch-mlir wraps negative ids into the table, and asserts that no id is negative:
+/// torch-mlir adds the number of rows to negative ids, and also asserts that no id is negative:
 ///   assert(%id >= 0), %at = select(%id < 0, %id + V, %id)   ->   select(%id >= 0, %at, %id)
 Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent,
                                   OpBuilder &b) {
@@ -242,7 +243,7 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
 }
 
 /// Lowers the limits of the arguments on which index `dim` of a lookup depends. Returns whether the
-/// index is in range after that.
+/// index is in range with the new limits.
 bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
@@ -268,7 +269,8 @@ static std::optional<int64_t> decideComparison(arith::CmpIOp cmp, IdRanges &rang
   return range.isSingle() ? std::optional<int64_t>(range.lo) : std::nullopt;
 }
 
-/// Returns the index of the operand that a minimum or maximum equals, or nothing if unknown.
+/// Returns the index of the operand that a minimum or maximum equals. Returns nothing if it is not
+/// known which operand this is.
 static std::optional<int64_t> decideExtremum(Operation *op, IdRanges &ranges) {
   IntegerRange lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
   bool isMax = isa<arith::MaxSIOp>(op);

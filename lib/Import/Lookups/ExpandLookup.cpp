@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Rewrites lookups that do not read whole rows of a table, such as the log-probability of a target.
-// Such a lookup becomes a sum over the dimension with the computed index:
+// The pass replaces such a lookup by a sum over the dimension with the computed index:
 //
 //   generic ins(%t) {                          %p = generic ins(%logp, %t)
 //     tensor.extract %logp[index 0, %t] }  ->    { sum over v of select(v == %t, %logp[d0, v], 0) }

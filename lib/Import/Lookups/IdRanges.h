@@ -21,7 +21,7 @@ using IdSet = SmallVector<IntegerRange, 4>;
 
 /// Computes the ranges of integer and index values. The ranges of arguments are given by their
 /// `fsdp.limit`, and the ranges of loop indices by the extents of the loops. From these ranges,
-/// computes those of the results of bodies, views and elementwise ops.
+/// computes the ranges of the results of bodies, views and elementwise ops.
 class IdRanges {
 public:
   /// Returns an interval that contains a scalar, or all elements of a tensor.

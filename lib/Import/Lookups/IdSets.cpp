@@ -13,9 +13,9 @@
 //   %s = select %k, %p, 0                  [0, 256)
 //
 //  1. The set of a padding, a concatenation or a select is the union of the sets of the inputs.
-//  2. If the condition of a select compares the element that a branch yields (plus a constant) with
-//     a constant, the branch contributes only the values for which it is taken. The comparison may
-//     be in another body (Points.h).
+//  2. The condition of a select may compare the element that a branch yields (or the sum of this
+//     element and a constant) with a constant. In this case, the branch contributes only the values
+//     for which the select chooses the branch. The comparison may be in another body (Points.h).
 //
 // A set has at most 4 intervals. If there are more, intervals with the smallest gaps between them
 // are merged. O(1) per value.

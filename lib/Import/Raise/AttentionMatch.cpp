@@ -36,8 +36,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Upper bound on the number of loops of an op. The loops of the product with V are numbered from
-/// 0. The loops of product n of Surroundings::sources are numbered from (n + 1) · maxLoops.
+/// Upper bound on the number of loops of an op. The numbers of the loops of the product with V
+/// begin at 0. The numbers of the loops of product n of Surroundings::sources begin at (n + 1) ·
+/// maxLoops.
 static constexpr unsigned maxLoops = 64;
 
 namespace {
@@ -82,8 +83,8 @@ private:
   AttentionMatch &m;
   std::optional<Sink> sink;
   Obstacle &obstacle;
-  // Element of the softmax's result that the product with V reads. If there is a sink, the position
-  // counts columns without the column of the sink.
+  // Element of the softmax's result that the product with V reads. If the softmax has a column for
+  // a sink, this column does not count in the position of the element.
   Point weights;
   Value valueOperand;
 };
@@ -374,8 +375,8 @@ bool AttentionMatcher::group() {
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
   // The rows are a coordinate of the weights whose loop parts index Q, but neither K nor V. If
-  // there are several such coordinates, prefer those whose index the formula uses. Among these,
-  // take the longest coordinate, and of equally long coordinates the last one.
+  // there are several such coordinates, prefer those whose index the formula uses. Among the
+  // preferred coordinates, take the longest, and if several are equally long, the last one.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);

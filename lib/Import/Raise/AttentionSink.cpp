@@ -8,9 +8,9 @@
 //   %p = softmax(%c)
 //   %w = slice(%p)              : [.., Sk]         the weight of the sink is dropped
 //
-//  1. Matches this chain of ops, also with copies and conversions between float types in between.
-//     The sink may come before the scores, and may depend on batch, head and row. If the chain
-//     matches, AttentionMatch.cpp ignores the slice and the concat.
+//  1. Matches this chain of ops. Between these ops, there may be copies and conversions between
+//     float types. The sink may come before the scores, and may depend on batch, head and row. If
+//     the chain matches, AttentionMatch.cpp ignores the slice and the concat.
 //  2. The sink becomes an additional last key, for which K and V have a row of zeros. score_mod
 //     yields the sink as the score of this key, and the zeros in V leave O unchanged
 //     (ScoreFunctions.cpp, RaiseAttention.cpp). Attention captures the tensor of the sink, so that

@@ -50,7 +50,7 @@ static std::optional<Point> matchLogSumExp(const Point &point, AffineExpr column
   return operandOf(term, 0);
 }
 
-/// Returns x if z = x - m, where m does not depend on the class; else z.
+/// Returns x if z has the form x - m, where m does not depend on the class. Returns z otherwise.
 static Point withoutShift(const Point &z, AffineExpr column) {
   Point p = settle(z);
   if (p.op<arith::SubFOp>() && !dependsOn(operandOf(p, 1), column))
@@ -135,8 +135,8 @@ bool fsdp::matchIgnore(const Point &condition, int64_t &value, bool &equals, Poi
   return true;
 }
 
-/// Returns t if `target` is `select(t != ignore, t, constant)`, a guard that keeps lookups of
-/// ignored rows in range; else returns `target`.
+/// Returns t if `target` is `select(t != ignore, t, constant)`. Such a select is a guard that keeps
+/// lookups of ignored rows in range. Otherwise returns `target`.
 static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
   int64_t value;
   bool equals;

@@ -226,7 +226,7 @@ Value Layouts::scatter(Value value, ArrayRef<SmallVector<unsigned>> groups) {
   return join(moved, dims);
 }
 
-/// Appends a key to K or V whose elements are zeros.
+/// Appends one key, whose elements are zeros, to `tensor`, which is K or V.
 static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> shape(type.getShape());
@@ -242,8 +242,8 @@ static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   linalg::LinalgOp mixing = m.mixing;
   OpBuilder b(mixing);
   // The first part of `batch` is the batch. The other parts of `batch` are the kv heads, and the
-  // parts of `group` are the query heads of each kv head. Together they are the heads, kv heads
-  // outermost.
+  // parts of `group` are the query heads of each kv head. The kv heads and the query heads together
+  // form the dimension of heads, in which the kv heads are outermost.
   SmallVector<unsigned> batch, heads(m.batch.begin(), m.batch.end());
   if (m.batch.size() > 1 || (!m.batch.empty() && !m.group.empty())) {
     batch.push_back(heads.front());
@@ -284,8 +284,8 @@ static bool holdsRowMax(const Point &point, unsigned depth = 0) {
   return false;
 }
 
-/// Returns the op that computes exp(x - m) between two products, where the formula of m contains
-/// the maximum of a row; else null.
+/// Returns an op between two products that computes exp(x - m), where the formula of m contains the
+/// maximum of a row. Returns null if there is no such op.
 static math::ExpOp matchUnraised(linalg::GenericOp op) {
   if (!isParallel(op))
     return {};

@@ -126,8 +126,9 @@ static bool countsOthers(const Point &count, const Loss &loss) {
 }
 
 /// Follows the uses of the sum. While the only use of a value multiplies or divides it by a
-/// constant, multiplies `loss.factor` accordingly. While it divides by the count of rows that are
-/// not ignored, sets `counted`. Returns the result of the last op.
+/// constant, multiplies `loss.factor` accordingly. If the only use divides the value by the count
+/// of rows that are not ignored, sets `counted` and continues, too. Returns the result of the last
+/// op.
 static Value followScaling(Value sum, Loss &loss, bool &counted) {
   while (sum.hasOneUse()) {
     auto op = dyn_cast<linalg::GenericOp>(*sum.getUsers().begin());

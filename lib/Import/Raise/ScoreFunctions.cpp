@@ -39,7 +39,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// max(s, bound) with a bound of at most this value changes masked scores only. (Least f16: -65504)
+/// If `bound` is at most this value, max(s, bound) changes only masked scores. (The least f16
+/// number is -65504.)
 static constexpr double clamped = -6e4;
 
 ScoreFunctions::ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices,
@@ -103,8 +104,8 @@ std::optional<double> ScoreFunctions::constantOf(const Point &point) {
   return p.isTensor() && !uniformConstant(p.value) ? std::nullopt : constantAt(p);
 }
 
-/// Returns the number of the operand that contains the score if exactly one operand of the point's
-/// op does; else returns nothing.
+/// If exactly one operand of the point's op contains the score, returns the number of this operand.
+/// Returns nothing otherwise.
 std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
   std::optional<unsigned> found;

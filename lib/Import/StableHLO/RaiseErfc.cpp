@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // `jax.export` writes erfc (of the exact GELU) as polynomials in x and in 1 / x^2, joined by
-// selects. Near zero, the derivative of the branch that is a polynomial in 1 / x^2 is infinite.
-// Where the select does not choose this branch, the derivative would be 0 times infinity, which is
+// selects. Near zero, the derivative of the polynomial in 1 / x^2 is infinite. There, the select
+// does not choose this polynomial, so its derivative is multiplied by 0, and 0 times infinity is
 // NaN:
 //
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
@@ -19,7 +19,7 @@
 //     absolute error must be at most 2e-6. This holds for the polynomials that JAX uses for f32,
 //     but not for other functions.
 //
-// Complexity: O(ops + points x ops) per select; at most `maxOps` ops.
+// The time per select is O(ops + points x ops), with at most `maxOps` ops.
 //
 //===----------------------------------------------------------------------===//
 

@@ -60,8 +60,8 @@ struct KeyWork {
   double maskedCycles = 0, freeCycles = 0;
   /// Cycles that a block of keys takes in addition to its visits.
   double blockCycles = 0;
-  /// Cycles that it takes to add the sums of one part of the query heads (KeyOrder::parts) to the
-  /// total.
+  /// The query heads of a kv head can be divided into parts (KeyOrder::parts). This is the number
+  /// of cycles for adding the sums of one part to the total.
   double partCycles = 0;
   bool adds = true;     ///< whether blocks of keys add to the gradients of queries
   double addCycles = 0; ///< cycles of one addition to the gradients of a block of queries
@@ -69,7 +69,7 @@ struct KeyWork {
 
 /// Simulates a launch of the backward kernel with `slots` concurrent blocks of threads. If there
 /// are more than 2^22 additions, ignores the time that additions take. Returns nothing if a block
-/// would wait for a later block.
+/// of threads would have to wait for a later block of threads.
 std::optional<BlockScheduler> scheduleKeys(const KeyOrder &order, const KeyWork &work,
                                            int64_t slots);
 

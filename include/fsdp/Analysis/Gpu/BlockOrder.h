@@ -43,8 +43,9 @@ public:
   /// During this time, the next step of the block already runs.
   explicit BlockScheduler(int64_t slots, double addCycles = 0);
 
-  /// Appends the next block. Returns false if one of its steps must wait for a step of a later
-  /// block. A launch with such a wait hangs if no slot becomes free for the later block.
+  /// Appends the next block of threads to the launch. Returns false if one of its steps must wait
+  /// for a step of a later block. A launch with such a wait hangs if no slot becomes free for the
+  /// later block.
   [[nodiscard]] bool add(llvm::ArrayRef<BlockStep> steps);
   /// Appends a block that takes `cycles` cycles and never waits for other blocks.
   void add(double cycles) { (void)add(BlockStep{cycles}); }
@@ -160,7 +161,7 @@ struct KeyOrder {
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
   int64_t parts = 1;     ///< number of parts of the query heads of a kv head
   bool pairs = false;
-  int64_t together = 1; ///< divides units()
+  int64_t together = 1; ///< number of heads, or pairs of heads, that alternate; divides units()
   /// True for `single` with ascending blocks of keys. Valid only if no block adds to gradients of
   /// queries.
   bool reversed = false;
