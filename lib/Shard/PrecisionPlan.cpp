@@ -20,9 +20,8 @@
 //     each of these paths is an output of the model. If maps compute the output from the result of
 //     a product, the results of these maps are also outputs, unless another op reads them.
 //  3. A flowing value is narrow unless it is an output, a batch argument, or a parameter that
-//     --keep-f32 names. Two further kinds of results remain f32: the result of a product whose only
-//     reader is a sum, and the result of a map with a constant that is outside the range of the
-//     narrow type. O(ops)
+//     --keep-f32 names. The result of a product remains f32 if its only reader is a sum. The result
+//     of a map remains f32 if the map has a constant outside the range of the narrow type. O(ops)
 //
 //===----------------------------------------------------------------------===//
 

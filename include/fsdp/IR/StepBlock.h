@@ -67,9 +67,9 @@ constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 /// Attribute of a result of the function. Import adds such a result for each lookup, and Update
 /// removes it. The result is a tensor<i64>. It contains an id that is out of range, or 0 if there
-/// is none. The attribute is a dictionary with three entries: `location` is a text, `extent` is the
-/// number of valid ids, which are in [0, extent), and `what` names the indexed objects, such as
-/// "rows of the table".
+/// is none. The attribute is a dictionary with three entries. The entry `location` is a text. The
+/// entry `extent` is the number of valid ids, which are in [0, extent). The entry `what` names the
+/// indexed objects, such as "rows of the table".
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
 /// Module attribute that exists after Update. It is an array of the `fsdp.lookup` dictionaries of
 /// all lookups. LookupNumber - 1 is an index into this array.

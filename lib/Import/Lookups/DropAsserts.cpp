@@ -164,7 +164,8 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
 }
 
 /// Builds an index that is out of range if `index` is out of range or an assert on its ids fails.
-/// torch-mlir adds the number of rows to negative ids, and also asserts that no id is negative:
+/// The exporter torch-mlir adds the number of rows to negative ids, and also asserts that no id is
+/// negative:
 ///   assert(%id >= 0), %at = select(%id < 0, %id + V, %id)   ->   select(%id >= 0, %at, %id)
 Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent,
                                   OpBuilder &b) {

@@ -11,8 +11,8 @@
 //  1. Matches this chain of ops. Between these ops, there may be copies and conversions between
 //     float types. The sink may come before the scores, and may depend on batch, head and row. If
 //     the chain matches, AttentionMatch.cpp ignores the slice and the concat.
-//  2. The sink becomes an additional last key, for which K and V have a row of zeros. score_mod
-//     yields the sink as the score of this key, and the zeros in V leave O unchanged
+//  2. The sink becomes an additional last key, for which K and V have a row of zeros. The sink is
+//     the score that score_mod yields for this key, and the zeros in V leave O unchanged
 //     (ScoreFunctions.cpp, RaiseAttention.cpp). Attention captures the tensor of the sink, so that
 //     the gradient of attention includes the gradient of the sink.
 //

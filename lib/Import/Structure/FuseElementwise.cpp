@@ -12,9 +12,9 @@
 //
 //  - the producer only widens floats. In this case, the producer is fused into all its readers,
 //    because reading bf16 twice is cheaper than keeping an f32 tensor.
-//  - all loops of the consumer are parallel, the value that is fused has no other use, the producer
-//    does not round a wider input, and the fused op would not repeat a math function such as cos in
-//    an outer loop.
+//  - four conditions hold: all loops of the consumer are parallel, the result of the producer has
+//    no other use, and the producer does not round a wider input. The fourth condition is that the
+//    fused op would not repeat a math function such as cos in an outer loop.
 //
 // A producer that rounds is not fused, so that its bf16 result is kept for the backward. Otherwise
 // its f32 input would be kept, which has twice the size.
