@@ -138,8 +138,9 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
 }
 
 /// Finds epilogues: launches that depend on a reduction or on a copy to the host, and copies that
-/// depend on such a launch. An epilogue depends on no other transfer. It also depends on no fixed
-/// command that comes after the last fixed command on which its transfer depends.
+/// depend on such a launch. An epilogue depends on no other transfer. An epilogue also depends on
+/// no fixed command that comes after the last fixed command on which the transfer of the epilogue
+/// depends.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||

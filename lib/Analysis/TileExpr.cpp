@@ -9,8 +9,8 @@
 //
 //   end - begin - 1   ->   [0, ..]     although begin and end alone are unbounded
 //
-// isAtLeast(a, b) uses the range of a - b. It splits minima and maxima: min(x, y) + c >= 0 holds if
-// x + c >= 0 and y + c >= 0 hold.
+// isAtLeast(a, b) uses the range of a - b. The function splits minima and maxima: min(x, y) + c >=
+// 0 holds if both x + c >= 0 and y + c >= 0 hold.
 //
 // The file is long, because all functions read the node of an expression, which no header declares.
 //

@@ -224,8 +224,8 @@ LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap m
 }
 
 /// Computes the cotangent of `to` as a sum over `gradient`, the cotangent of `from`. The two
-/// operands must have the same scalar gradient, as in x + bias. This avoids a second execution of
-/// the body.
+/// operands must have the same scalar gradient, as in x + bias. Such a sum avoids a second
+/// execution of the body.
 void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Input &to) {
   Type element = cotangents.getElementType(to.source), work = getWorkingType(element);
   Value previous = cotangents.take(to.source);

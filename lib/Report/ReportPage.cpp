@@ -91,7 +91,7 @@ public:
   }
 
 private:
-  /// Returns the lane of a transfer. It is the number of the transfer's channel.
+  /// Returns the lane of a transfer, which is the number of the transfer's channel.
   static int64_t getLane(Operation *op) {
     if (isa<CopyOp>(op))
       return getChannel(op);

@@ -118,8 +118,8 @@ LogicalResult WrapFile::read() {
 }
 
 /// Reports an entry to which no parameter is assigned, and a pattern that matches no parameter.
-/// `owners` contains the entry of each parameter. It contains null for a parameter with the
-/// attribute `fsdp.unit`.
+/// `owners` contains the entry of each parameter, or null for a parameter with the attribute
+/// `fsdp.unit`.
 LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const Entry *> owners) {
   auto names = llvm::map_to_vector(params, [](const NamedParam &param) { return param.name; });
   for (const Entry &entry : entries) {

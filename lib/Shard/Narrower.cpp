@@ -282,8 +282,8 @@ void Narrower::rewriteSoftmax(linalg::SoftmaxOp op) {
     setNarrow(op->getResult(0));
 }
 
-/// Changes the element type of the op's result to that of `source`. If the plan requires a
-/// different type for the result, converts the result after the op.
+/// Changes the element type of the op's result to the element type of `source`. If the plan
+/// requires a different type for the result, converts the result after the op.
 void Narrower::rewriteLike(Operation *op, OpOperand &source) {
   OpResult result = op->getResult(0);
   if (elementType(source.get()) == elementType(result))

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Some arguments are keys of random numbers. This pass replaces them by values from the rank block.
+// Some arguments are keys of random numbers. This pass replaces these arguments by values from the
+// rank block.
 //
 //   func @step(.., %rank,                     func @step(.., %rank, ..)
 //              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]

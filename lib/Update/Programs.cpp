@@ -107,8 +107,8 @@ static LogicalResult readRows(Program &program) {
   return success();
 }
 
-/// Counts the results that are checks of lookups. They are i64 scalars after the loss and the
-/// gradients.
+/// Counts the results that are checks of lookups. These results are i64 scalars after the loss and
+/// the gradients.
 static LogicalResult readLookups(Program &program) {
   func::FuncOp func = program.func;
   unsigned first = 1 + (program.kind == ProgramKind::Eval ? 0 : program.getTrainable().size());

@@ -35,7 +35,7 @@ struct MemoryReport {
   /// Live bytes of each category at `peakCommand`.
   int64_t atPeak[numCategories] = {};
   /// Size of the arena of the unsharded reference, which computes all micro-batches of the step on
-  /// one rank. It is 0 if the module contains no reference program.
+  /// one rank. The size is 0 if the module contains no reference program.
   int64_t unshardedPeak = 0;
   /// `peakCommand` is the command at which the most bytes are live, and `peakNumber` is its number.
   /// `peakBytes` and `peakBuffers` are the bytes and the buffers that are live at this command. The

@@ -62,8 +62,8 @@ public:
     unsigned command = none;
     /// Channel of Analysis/Schedule.h.
     int64_t channel = 0;
-    /// Whether the scheduler should start the transfer as late as possible. This is true for a
-    /// gather, and for a copy for whose data a command waits.
+    /// Whether the scheduler should start the transfer as late as possible. `isLate` is true for a
+    /// gather, and for a copy whose data a command needs.
     bool isLate = false;
     bool isBackward = false; ///< whether the transfer is a gather in the backward
     double seconds = 0, latency = 0;
@@ -77,8 +77,8 @@ public:
     unsigned alike = none;
 
     // Derived.
-    /// Whether the scheduler should end the transfer as early as possible. This is true if `isLate`
-    /// is false, or if no fixed command depends on the transfer.
+    /// Whether the scheduler should end the transfer as early as possible. `isEarly` is true if
+    /// `isLate` is false, or if no fixed command depends on the transfer.
     bool isEarly = false;
     /// `prologue` lists the commands that move with the start of the transfer. `epilogue` lists the
     /// commands that move with the wait for the transfer.
@@ -115,7 +115,8 @@ public:
   /// Returns the total seconds of the fixed commands before a slot.
   double getTime(unsigned slot) const { return time[slot]; }
   double getEndTime() const { return time.back(); }
-  /// Returns the sum of the seconds of all commands. This is the duration if no commands overlap.
+  /// Returns the sum of the seconds of all commands. If no commands overlap, this sum is the
+  /// duration.
   double getUnscheduled() const;
   /// Returns the total seconds of the commands that move with a transfer.
   double getMovedSeconds(const Transfer &transfer) const;

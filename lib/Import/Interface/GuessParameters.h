@@ -29,7 +29,7 @@ FailureOr<SmallVector<BlockArgument>> guessParameters(func::FuncOp func);
 /// Returns whether a constant is used only in sin and cos, like rotary frequencies.
 bool isFrequencyTable(Operation *constant);
 
-/// Result of a guess. It lists descriptions of values, such as "w (8x4)".
+/// Result of a guess. The lists contain descriptions of values, such as "w (8x4)".
 struct ParameterGuess {
   std::vector<std::string> trained, untrained;
 };

@@ -16,11 +16,11 @@
 //     are parameters. If there are none (a frozen module), all float constants are parameters,
 //     except those only used in sin and cos (rotary frequencies). With --params=auto, the pass
 //     guesses without a warning.
-//  3. Each trained constant becomes an argument. This must precede passes that merge constants,
-//     because all constants with elided values seem equal. All copies of a constant (for example,
-//     after a function was inlined twice) become one argument, and so do constants with equal
-//     resources. Integers are not trained: an integer parameter is frozen, and an integer constant
-//     stays a constant.
+//  3. Each trained constant becomes an argument. This pass must run before passes that merge
+//     constants, because all constants with elided values seem equal. All copies of a constant (for
+//     example, after a function was inlined twice) become one argument, and so do constants with
+//     equal resources. Integers are not trained: an integer parameter is frozen, and an integer
+//     constant stays a constant.
 //  4. A float constant that is not trained stays a constant, and `fsdp.constants` lists it. A
 //     constant that is a large resource instead becomes a frozen parameter, which is sharded. The
 //     pass emits an error if the values of the constant are elided.

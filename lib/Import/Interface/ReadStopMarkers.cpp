@@ -15,10 +15,11 @@
 //  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input.
 //  - an op `fsdp.stop_gradient`.
 //
-// It is an error if any other op has the attribute, because a transformation must have moved it. A
-// module or a function with the attribute `fsdp.num_stop_gradients = N` must contain N markers.
-// Another number is an error, because a transformation must have dropped or copied a marker. The
-// pass runs before functions are inlined. O(ops)
+// If any other op has the attribute, the pass emits an error, because a transformation must have
+// moved the attribute. A module or a function with the attribute `fsdp.num_stop_gradients = N` must
+// contain N markers. If the number of markers is different, the pass emits an error, because a
+// transformation must have dropped or copied a marker. The pass runs before functions are inlined.
+// O(ops)
 //
 //===----------------------------------------------------------------------===//
 

@@ -130,8 +130,8 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
 
 void BoundIdsPass::runOnOperation() {
   func::FuncOp func = getOperation();
-  // Drop the ranges of the previous function. Its values may be freed, and new values may have
-  // their addresses.
+  // Drop the ranges of the previous function. The values of that function may be freed, and new
+  // values may have the same addresses.
   ranges = {};
   inferred.clear();
   if (func.isExternal())

@@ -87,7 +87,7 @@ static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   return slice;
 }
 
-/// An assert before a lookup. It compares a value from which the index is computed.
+/// An assert before a lookup that compares a value from which the index of the lookup is computed.
 struct IndexAssert {
   cf::AssertOp op;
   Value tested; ///< value that the assert compares
@@ -314,8 +314,8 @@ void DropAssertsPass::dropAsserts() {
 }
 
 void DropAssertsPass::runOnOperation() {
-  // Drop the ranges of the previous function. Its values may be freed, and new values may have
-  // their addresses.
+  // Drop the ranges of the previous function. The values of that function may be freed, and new
+  // values may have the same addresses.
   ranges = {};
   extra = {};
   covered.clear();

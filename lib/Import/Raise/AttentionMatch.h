@@ -64,9 +64,8 @@ struct AttentionMatch {
 /// sets `obstacle`.
 std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
-/// Matches a sink in the input of a softmax. Returns nothing if the columns of the input are the
-/// keys alone. Sets `obstacle` and returns nothing if the input has other columns than keys and a
-/// sink.
+/// Matches a sink in the input of a softmax. Returns nothing if each column of the input belongs to
+/// a key. Sets `obstacle` and returns nothing if the input has other columns than keys and a sink.
 std::optional<Sink> matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 } // namespace mlir::fsdp

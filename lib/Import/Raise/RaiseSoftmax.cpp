@@ -20,8 +20,8 @@
 //     mask provably keeps an element in every row.
 //
 // Conversions to a narrower type inside the formula are dropped, because linalg.softmax computes in
-// f32 or wider. The results differ from those of the matched ops only because values are no longer
-// rounded to the narrower type.
+// f32 or wider. The results of linalg.softmax and of the matched ops differ only because
+// linalg.softmax does not round values to the narrower type.
 //
 // Later passes erase the matched ops if nothing else reads them.
 //

@@ -16,8 +16,8 @@
 //  2. Collect the elementwise ops between the candidate and the select. All inputs of these ops
 //     except the candidate must be constants.
 //  3. Evaluate these ops in f64 at points in [-4, 4], and compare the results with std::erfc. The
-//     absolute error must be at most 2e-6. This holds for the polynomials that JAX uses for f32,
-//     but not for other functions.
+//     absolute error must be at most 2e-6. The polynomials that JAX uses for f32 satisfy this
+//     limit, but other functions do not.
 //
 // The time per select is O(ops + points x ops), with at most `maxOps` ops.
 //

@@ -68,8 +68,8 @@ bool equal(const Point &a, const Point &b, unsigned depth = 0);
 /// an element of a splat constant or of the result of a linalg.fill.
 std::optional<double> constantAt(const Point &point);
 
-/// An element of a sum or maximum over loops. `term` is the value that is summed or compared. Its
-/// position contains one affine symbol for each loop of the reduction.
+/// An element of a sum or maximum over loops. `term` is the value that is summed or compared. The
+/// position of `term` contains one affine symbol for each loop of the reduction.
 struct Reduction {
   enum Kind { Sum, Max } kind;
   Point term;

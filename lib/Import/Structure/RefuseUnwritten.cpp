@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The elements of a tensor.empty are undefined. At run time, its bytes in the arena are those of an
-// earlier value. The result of an op that reads such a tensor is undefined.
+// The elements of a tensor.empty are undefined. At run time, the bytes of the tensor in the arena
+// are bytes of an earlier value. The result of an op that reads such a tensor is undefined.
 //
 //   %e = tensor.empty() : tensor<7x11xf32>
 //   %h = linalg.matmul ins(%x, %w) outs(%e)      reads %e: error, needs linalg.fill
