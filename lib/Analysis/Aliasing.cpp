@@ -64,10 +64,6 @@ std::optional<int64_t> fsdp::getTripCount(scf::ForOp loop) {
   return std::max<int64_t>(0, llvm::divideCeil(std::max<int64_t>(0, *upper - *lower), *step));
 }
 
-//===----------------------------------------------------------------------===//
-// Slices
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// The integer base + slope * i in iteration i of the enclosing loop.
 struct Linear {
@@ -127,8 +123,9 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   RankedTensorType source = op.getSourceType();
   if (!op.getType().hasStaticShape() || !source.hasStaticShape() || !op.hasUnitStride())
     return std::nullopt;
-  // A slice is contiguous if it contains its innermost dimensions completely, any part of the next
-  // dimension outwards, and one element of each dimension further outwards.
+  // Go from the innermost dimension of the slice outwards. A slice is contiguous if it first
+  // contains dimensions completely, then any part of one dimension, and then one element of each
+  // dimension.
   ViewOffset result;
   int64_t pitch = getStorageBytes(RankedTensorType::get({1}, source.getElementType()));
   bool cut = false;
@@ -144,10 +141,6 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   }
   return result;
 }
-
-//===----------------------------------------------------------------------===//
-// Aliasing
-//===----------------------------------------------------------------------===//
 
 Aliasing::Aliasing(func::FuncOp function) {
   int64_t next = 0;

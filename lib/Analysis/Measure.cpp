@@ -86,8 +86,9 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds to `bytes`, for each category, the bytes of persistent buffers and the peak of the live
-/// bytes of the other buffers.
+/// Adds two numbers to the element of `bytes` for each category: the bytes of the persistent
+/// buffers, and the peak of the live bytes of all other buffers. This peak is the greatest over all
+/// programs.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {

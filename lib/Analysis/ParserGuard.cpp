@@ -10,8 +10,8 @@
 // 1. Compose the message before the file is read: a signal handler must not allocate.
 // 2. Install a handler for the signals of crashes and for the signal of a CPU-time timer. The
 //    handler runs on a separate stack, because the normal stack may have overflowed.
-// 3. Limit the address space, because a few bytes can request many GiB. An allocation that fails
-//    ends in SIGABRT.
+// 3. Limit the address space, because a few bytes of a malformed file can make the parser allocate
+//    many GiB. If an allocation fails, the process receives SIGABRT.
 // 4. The handler writes the message and ends the process with _exit(2).
 //
 // llvm::CrashRecoveryContext is not used, because its handler runs on the stack that has

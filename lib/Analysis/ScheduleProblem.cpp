@@ -37,10 +37,6 @@ void ScheduleProblem::addDependence(unsigned earlier, unsigned later) {
     commands[earlier].after.push_back(later);
 }
 
-//===----------------------------------------------------------------------===//
-// Checks
-//===----------------------------------------------------------------------===//
-
 std::string ScheduleProblem::check() const {
   for (auto [number, command] : llvm::enumerate(commands)) {
     if (!std::isfinite(command.seconds) || command.seconds < 0)
@@ -92,10 +88,6 @@ std::string ScheduleProblem::verify(llvm::ArrayRef<ScheduleEvent> order) const {
   return "";
 }
 
-//===----------------------------------------------------------------------===//
-// Roles and windows
-//===----------------------------------------------------------------------===//
-
 void ScheduleProblem::derive() {
   for (auto [index, transfer] : llvm::enumerate(transfers)) {
     commands[transfer.command].role = Role::transfer;
@@ -114,8 +106,8 @@ void ScheduleProblem::derive() {
   findWindows();
 }
 
-/// Finds the commands that move with the start of a gather (prologues). These are all commands
-/// except loops whose first dependent command is the gather.
+/// Finds the commands that move with the start of a gather (prologues). A command is a prologue if
+/// it is not a loop, and if the gather is the first command that depends on the command.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -146,8 +138,9 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
 }
 
 /// Finds epilogues: launches that depend on a reduction or on a copy to the host, and copies that
-/// depend on such a launch. An epilogue depends on no other transfer. It also depends on no fixed
-/// command that comes after the last fixed command on which its transfer depends.
+/// depend on such a launch. An epilogue depends on no other transfer. An epilogue also depends on
+/// no fixed command that comes after the last fixed command on which the transfer of the epilogue
+/// depends.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||
@@ -167,7 +160,8 @@ void ScheduleProblem::findEpilogues() {
       isTakenUp |= commands[earlier].role == Role::epilogue;
       home = other;
     }
-    // All other data that the command reads must be ready at every possible position of the wait.
+    // The wait for the transfer can move. At each position to which it can move, all other data
+    // that the command reads must be ready.
     if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
     commands[command].role = Role::epilogue;

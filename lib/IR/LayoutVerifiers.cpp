@@ -16,10 +16,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Meshes and units
-//===----------------------------------------------------------------------===//
-
 LogicalResult MeshOp::verify() {
   if (getAxes().empty()) // (C1)
     return emitOpError("expected at least one axis");
@@ -123,10 +119,6 @@ LogicalResult UnitOp::verify() {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
-
 /// Verifies that a buffer lies in its arena (C3 of the layout).
 static LogicalResult checkOffset(LayoutOp layout, BufferOp buffer) {
   std::optional<int64_t> offset = buffer.getOffset();
@@ -176,7 +168,8 @@ LogicalResult LayoutOp::verify() {
   return success();
 }
 
-/// Names the attributes that a buffer with an incomplete range has, such as "'in' and 'from'".
+/// A buffer has an incomplete range if it has only some of the attributes 'in', 'from' and 'to'.
+/// Returns the attributes that it has as text, such as "'in' and 'from'".
 static std::string describeRange(BufferOp buffer) {
   std::string text;
   for (auto [name, has] : {std::pair("'in'", buffer.getProgram().has_value()),

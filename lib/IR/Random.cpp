@@ -105,7 +105,8 @@ struct Words {
       attr = DenseElementsAttr::get(vector, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
-  /// Returns `element` or, if `type` is a vector, a vector of `element` with the same shape.
+  /// If `type` is a vector, returns the vector type with the same shape and the element type
+  /// `element`. Otherwise returns `element`.
   Type like(Type element) {
     auto vector = dyn_cast<VectorType>(type);
     return vector ? Type(vector.clone(element)) : element;

@@ -12,8 +12,8 @@
 //
 // Units, kernels, layouts and programs have the same order as in the module. The parameters of all
 // units are in one list, in the order of the units. Each part of the FlatBuffer is built in a
-// separate statement. If parts were built in the arguments of one call, their order, and so the
-// bytes of the manifest, would depend on the C++ compiler.
+// separate statement. If parts were built in the arguments of one call, the C++ compiler could
+// choose the order of the parts, and the bytes of the manifest would depend on this order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -256,7 +256,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// Returns the index of the state that an fsdp.initialise writes among the states of the layout.
+/// Among the states of the layout, returns the index of the state that an fsdp.initialise writes.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {

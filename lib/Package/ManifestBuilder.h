@@ -83,8 +83,8 @@ private:
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) {
     return tables.lookupSymbolIn<BufferOp>(layout, name);
   }
-  /// Returns the offset of a buffer. In a manifest, the offsets of the host's arena follow those of
-  /// the device's arena, and offsets in the rank's file come last.
+  /// Returns the offset of a buffer. A manifest uses one range of offsets for all memories: first
+  /// the device's arena, then the host's arena, then the rank's file.
   uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
     uint64_t host = llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
     Memory memory = getMemory(buffer);

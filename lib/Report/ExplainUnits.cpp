@@ -9,7 +9,7 @@
 //     h                                       differ in their number only share
 //       0 .. 11    12 parameters ...          one line.
 //
-// O(total length of the names).
+// The time is O(total length of the names).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,6 @@
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-//===----------------------------------------------------------------------===//
-// Measures
-//===----------------------------------------------------------------------===//
 
 static std::string describeReshard(UnitOp unit, bool gathered, bool again) {
   if (!gathered)
@@ -89,10 +85,6 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
   return list;
 }
 
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
-
 void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
   auto writeAxes = [&](StringRef name, ArrayRef<StringRef> axes) {
     json.attributeArray(name, [&] {
@@ -125,10 +117,6 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
       });
   });
 }
-
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// A node of the tree of units. Each component of a unit's name is a node.

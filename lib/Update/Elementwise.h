@@ -14,7 +14,7 @@ namespace mlir {
 namespace fsdp {
 
 /// Builds the results for one element. The arguments are the elements of the inputs, followed by
-/// those of the outputs.
+/// the elements of the outputs.
 using ElementFn = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
 
 /// Builds a linalg.generic over `outs`, which have equal shapes. An input has the same shape as

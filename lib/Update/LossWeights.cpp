@@ -121,7 +121,8 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
   return LossWeight{arg, count, std::move(ops)};
 }
 
-/// Builds the count of targets of micro-batch `number`. It is null if there is only one.
+/// Builds the count of targets of micro-batch `number`. `number` is null if there is only one
+/// micro-batch.
 static Value cloneCount(OpBuilder &builder, const LossWeight &weight, Value number) {
   IRMapping map;
   for (Operation *op : weight.ops) {

@@ -140,7 +140,7 @@ Value fsdp::createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<i
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
-  Value zero = createZeros(builder, loc, type); // for a square x, +0 + x is exactly x
+  Value zero = createZeros(builder, loc, type); // the sum of +0 and a square is exactly the square
   auto loop =
       scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());

@@ -21,10 +21,11 @@ Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardS
 /// Returns a 1-D tensor whose elements are the scalars.
 Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars);
 
-/// Returns the sum of `counts.front()` terms, added in order. If `counts` has one element, the
-/// terms are elements of `vector`. Otherwise each term is a sum that `counts.drop_front()`
-/// describes in the same way. The first element of the sum is element `at`. Builds a chain of
-/// additions, or a loop if there are more than 64 terms.
+/// Builds a sum of consecutive elements of `vector`, beginning with element `at`. The sum has
+/// `counts.front()` terms, which are added in order. If `counts` has one element, each term is one
+/// element of `vector`. Otherwise each term is itself such a sum, with the counts
+/// `counts.drop_front()`. The additions are a chain of ops, or a loop if there are more than 64
+/// terms.
 Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
                 OpFoldResult at);
 

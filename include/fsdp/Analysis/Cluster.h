@@ -29,15 +29,16 @@ inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
 /// describes the same cluster.
 const Cluster &getGpuCluster();
 
-/// Returns the seconds that a ring collective takes over n = `ranks` ranks, where the numbers of
-/// neighbouring ranks differ by `stride`. `rounds` is the number of passes around the ring: 2 for
-/// an all-reduce. `bytes` is the size of the whole tensor. Returns zero for one rank.
+/// Returns the seconds that a ring collective takes. The ring has n = `ranks` ranks, and the
+/// numbers of two neighbouring ranks differ by `stride`. `rounds` is the number of passes around
+/// the ring: 2 for an all-reduce. `bytes` is the size of the whole tensor. Returns zero for one
+/// rank.
 ///
 ///   bytes * (n - 1) / n / bandwidth + latency of the n - 1 steps
 ///
-/// If links of a level connect groups of m ranks of the ring with each other, each group has m such
-/// links, so the bandwidth of the level is m times that of one link. NCCL estimates the time in the
-/// same way (src/graph/tuning.cc).
+/// If the links of a level connect groups of m ranks of the ring with each other, each group has m
+/// such links. The bandwidth of the level is then m times the bandwidth of one link. NCCL estimates
+/// the time in the same way (src/graph/tuning.cc).
 double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride,
                       unsigned rounds = 1);
 

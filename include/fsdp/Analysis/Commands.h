@@ -18,12 +18,12 @@ struct Access {
 };
 
 /// Returns the ranges of buffers that one command accesses. Returns an empty list for a loop. A
-/// launch reads the bindings that are not marked `fsdp.out`, and writes those marked `fsdp.out` or
-/// `fsdp.inout`.
+/// launch reads all bindings except those marked `fsdp.out`, and writes the bindings that are
+/// marked `fsdp.out` or `fsdp.inout`.
 SmallVector<Access> getAccesses(Operation *command, SymbolTableCollection &tables);
 
-/// Returns a description of a command for messages. It consists of the name of the op, or the kind
-/// of a collective, and the label of the command.
+/// Returns a description of a command for messages. The description consists of the name of the op
+/// (or, for a collective, its kind) and the label of the command.
 std::string describeCommand(Operation *command);
 
 /// A command and its number (see FSDPProgramOps.td).
@@ -50,7 +50,7 @@ llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program,
                                                    SymbolTableCollection &tables);
 
 /// Sets the lifetimes of the buffers of `program`. These are the buffers whose names have the form
-/// `@PROGRAM.N`. Erases those of them that no command of `program` uses.
+/// `@PROGRAM.N`. If no command of `program` uses such a buffer, erases the buffer.
 void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
 
 } // namespace mlir::fsdp

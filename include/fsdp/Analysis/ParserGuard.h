@@ -20,8 +20,9 @@ class ParserGuard {
 public:
   static constexpr unsigned defaultSeconds = 20;
 
-  /// Limits the CPU time to `seconds` plus one second per MiB of the file, whose size is `bytes`,
-  /// and the additional address space to 2 GiB plus 32 times `bytes`.
+  /// `bytes` is the size of the file. Limits the CPU time to `seconds` plus one second per MiB of
+  /// the file. Limits the address space that the process can allocate from now on to 2 GiB plus 32
+  /// times `bytes`.
   ParserGuard(llvm::StringRef tool, llvm::StringRef file, uint64_t bytes,
               unsigned seconds = defaultSeconds);
   ~ParserGuard() { release(); }

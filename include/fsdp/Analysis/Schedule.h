@@ -32,8 +32,8 @@ inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp
 /// bound}. The numbers in it are seconds of one execution of the program (see ScheduleReport).
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
-/// Returns true if one launch may start both collectives. This is so if the collectives have the
-/// same kind and the same axes.
+/// Returns true if one launch may start both collectives, that is, if they have the same kind and
+/// the same axes.
 bool canStartTogether(CollectiveOp a, CollectiveOp b);
 /// Returns true if the launch that starts the previous command also starts `collective`.
 bool startsWithPrevious(CollectiveOp collective);
@@ -41,7 +41,8 @@ bool startsWithPrevious(CollectiveOp collective);
 /// A collective or a copy whose wait stalls the program.
 struct ExposedReport {
   Operation *op;
-  double seconds = 0, exposed = 0; // sums over all iterations
+  double seconds = 0, exposed = 0; // seconds of the transfer and of the stall, summed over all
+                                   // iterations
   StringRef limit;
 };
 

@@ -38,8 +38,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command. Only launches and copies can be moved together with the wait of a transfer.
-  /// All commands except loops can be moved together with the start of a transfer.
+  /// Kind of a command. Only launches and copies can move together with the wait for a transfer.
+  /// All commands except loops can move together with the start of a transfer.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
@@ -62,8 +62,8 @@ public:
     unsigned command = none;
     /// Channel of Analysis/Schedule.h.
     int64_t channel = 0;
-    /// Whether the scheduler should start the transfer as late as possible. This is true for a
-    /// gather, and for a copy for whose data a command waits.
+    /// Whether the scheduler should start the transfer as late as possible. `isLate` is true for a
+    /// gather, and for a copy whose data a command needs.
     bool isLate = false;
     bool isBackward = false; ///< whether the transfer is a gather in the backward
     double seconds = 0, latency = 0;
@@ -77,13 +77,14 @@ public:
     unsigned alike = none;
 
     // Derived.
-    /// Whether the scheduler should end the transfer as early as possible. This is true if `isLate`
-    /// is false, or if no fixed command depends on the transfer.
+    /// Whether the scheduler should end the transfer as early as possible. `isEarly` is true if
+    /// `isLate` is false, or if no fixed command depends on the transfer.
     bool isEarly = false;
     /// `prologue` lists the commands that move with the start of the transfer. `epilogue` lists the
     /// commands that move with the wait for the transfer.
     llvm::SmallVector<unsigned> prologue, epilogue;
-    unsigned earliest = 0, latest = 0; ///< first and last slot that the dependences allow
+    unsigned earliest = 0, latest = 0; ///< first and last slot to which the dependences allow the
+                                       ///< transfer to extend
   };
 
   /// Adds a command and returns its index.
@@ -95,12 +96,14 @@ public:
 
   /// Returns the reason why the problem is malformed, or an empty string.
   std::string check() const;
-  /// Derives roles, slots and windows of a problem that check() accepts. O(commands + dependences).
+  /// Computes the members below "Derived", for a problem that check() accepts. The time is
+  /// O(commands + dependences).
   void derive();
   /// Returns the reason why `order` is not a valid order of this problem, or an empty string. In a
-  /// valid order, each command that is no transfer, each start and each wait occurs exactly once,
-  /// and all dependences are kept. For the dependences, a transfer begins at its start and is done
-  /// at its wait. O(commands + dependences).
+  /// valid order, each command that is no transfer, each start of a transfer and each wait for a
+  /// transfer occurs exactly once, and all dependences are kept. A command on which a transfer
+  /// depends must precede the start of the transfer, and a command that depends on a transfer must
+  /// follow the wait for it. The time is O(commands + dependences).
   std::string verify(llvm::ArrayRef<ScheduleEvent> order) const;
 
   llvm::ArrayRef<Command> getCommands() const { return commands; }
@@ -112,7 +115,8 @@ public:
   /// Returns the total seconds of the fixed commands before a slot.
   double getTime(unsigned slot) const { return time[slot]; }
   double getEndTime() const { return time.back(); }
-  /// Returns the sum of the seconds of all commands. This is the duration if no commands overlap.
+  /// Returns the sum of the seconds of all commands. If no commands overlap, this sum is the
+  /// duration.
   double getUnscheduled() const;
   /// Returns the total seconds of the commands that move with a transfer.
   double getMovedSeconds(const Transfer &transfer) const;

@@ -19,8 +19,8 @@ namespace mlir {
 class Operation;
 namespace fsdp {
 
-/// Limits on the size of a chunk, for an intermediate result that is computed one chunk of rows at
-/// a time.
+/// Some intermediate results are computed one chunk of rows after another. This structure contains
+/// the limits on the size of such a chunk.
 struct ChunkLimits {
   int64_t maxBytes; ///< largest size of a chunk in bytes; 0 for no limit
   int64_t minRows;  ///< least number of rows of a chunk; has precedence over `maxBytes`
@@ -35,7 +35,8 @@ public:
   /// chunk has at least 16 rows, the kernel of a contraction can use each element of an operand
   /// several times after one load.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment in bytes that a matrix product requires for rows of its operands, or 0.
+  /// Returns the alignment in bytes that a matrix product requires for rows of its operands.
+  /// Returns 0 if it requires no alignment.
   virtual int64_t getRowAlignment() const { return 0; }
   /// Returns true if the host can run the kernels. If it returns true, updates of offloaded state
   /// run on the host.
@@ -49,7 +50,8 @@ public:
 };
 
 /// Registers a target. `create` returns its TargetInfo, or null if the options name another target.
-/// `names` lists its values of --target for messages, such as "sm_80, sm_90a or sm_100a".
+/// `names` is the part of error messages that lists the values of --target for this target, such as
+/// "sm_80, sm_90a or sm_100a".
 void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &),
                     llvm::StringRef names);
 
@@ -57,10 +59,12 @@ void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &
 /// registered.
 std::shared_ptr<const TargetInfo> getTargetInfo(const CodegenOptions &options);
 
-/// Returns the error "--target=NAME: expected ..." if no target has this name, or nothing.
+/// Returns the error "--target=NAME: expected ..." if no registered target accepts the name NAME.
+/// Returns nothing otherwise.
 std::optional<std::string> findUnknownTarget(const StepOptions &options);
 
-/// Returns the cluster for estimated times: the value of --cluster, or else the target's default.
+/// Returns the name or path of the cluster for which times are estimated. This is the value of
+/// --cluster or, if that value is empty, the default cluster of the target.
 std::string chooseCluster(const StepOptions &options);
 
 } // namespace fsdp

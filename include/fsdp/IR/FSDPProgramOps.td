@@ -44,10 +44,6 @@ def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<
   }];
 }
 
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
-
 def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator,
                                        NoRegionArguments]> {
   let summary = "an arena and its contents";
@@ -162,10 +158,6 @@ def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
   }];
 }
-
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
 
 def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRegionArguments,
                                          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

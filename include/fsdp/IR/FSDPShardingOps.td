@@ -302,10 +302,6 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
   let assemblyFormat = "$input $mesh $axes `root` $root attr-dict `:` type($input)";
 }
 
-//===----------------------------------------------------------------------===//
-// Collectives in flight
-//===----------------------------------------------------------------------===//
-
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 
 // An op that starts an asynchronous collective. It has the attributes `channel` and `id`, and

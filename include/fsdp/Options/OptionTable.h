@@ -119,8 +119,8 @@ std::optional<std::string> findNearest(llvm::StringRef name);
 /// example, --wrap-file implies --auto-wrap-policy=manual.
 void inferOptions(StepOptions &options);
 
-/// Prints the options by group. If `all` is true, prints all options with their full help. Else
-/// prints the common options with the first sentence of their help.
+/// Prints the options by group. If `all` is true, prints all options with their full help. If `all`
+/// is false, prints only the common options, with the first sentence of their help.
 void printOptionHelp(llvm::raw_ostream &os, bool all);
 
 /// Prints docs/reference/options.md.

@@ -29,8 +29,9 @@ namespace mlir::fsdp {
 #define FSDP_ENUM(type, words) enum class type { words };
 #include "fsdp/Options/Words.def"
 
-/// A number of bytes: 900000, 512k, 13.5M or 2G, where k, M and G are powers of 1024. The text
-/// `auto`, which is stored as -1, means that the compiler chooses a number for the target.
+/// A number of bytes. Its text is a number such as 900000, 512k, 13.5M or 2G, where k, M and G are
+/// powers of 1024. The text `auto`, which is stored as -1, means that the compiler chooses a number
+/// for the target.
 struct Bytes {
   int64_t value = 0;
   constexpr Bytes(int64_t value = 0) : value(value) {}

@@ -13,12 +13,13 @@
 
 namespace mlir::fsdp {
 
-/// A sharding strategy. It assigns a number N to the parameters, to the accumulated gradients and
-/// to the optimizer state. Each of them is sharded over the first N axes of the list (shard,
-/// replicate) and replicated over the other axes of this list.
+/// A sharding strategy. The strategy assigns one number to the parameters, one to the accumulated
+/// gradients, and one to the optimizer state. Tensors to which the number N is assigned are sharded
+/// over the first N axes of the list (shard, replicate) and replicated over the other axes of this
+/// list.
 struct Strategy {
   ShardingStrategy name;
-  int parameters, gradients, state; ///< values of N, from 0 to 2
+  int parameters, gradients, state; ///< the three numbers, from 0 to 2
   bool reshard;                     ///< whether gathered parameters are freed after the forward
   bool needsGroups;                 ///< whether the strategy requires more than one replica
 

@@ -15,7 +15,8 @@
 
 namespace mlir::fsdp {
 
-/// One item of an option such as `--params=0-148,150,h.*`. It is a range of positions, or a name.
+/// One item of an option such as `--params=0-148,150,h.*`. An item is a range of positions, or a
+/// name.
 struct ParameterItem {
   std::string text;
   int64_t first = -1, last = -1; // first and last position; -1 if the item is a name

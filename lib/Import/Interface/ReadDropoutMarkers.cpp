@@ -24,7 +24,7 @@
 //     preceding ops do not prove this (BatchPlace.h), the pass warns.
 //  5. Arguments with `fsdp.key` (seed, step and first sample) are added if they are missing.
 //
-// Runs after functions are inlined and parameters are marked. O(ops)
+// This pass runs after functions are inlined and parameters are marked. The time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,8 @@ private:
   int64_t nextSite();
   void replace(func::CallOp call);
 
-  llvm::StringMap<double> markers; ///< probability p of each marker, by name
+  /// Probability p of each marker. The key is the name of the marker.
+  llvm::StringMap<double> markers;
   func::FuncOp entry;
   SmallVector<BlockArgument> inputs; ///< arguments that are batch inputs
   int64_t batch = 0;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes one function the only public one, numbers its arguments and the constants for options, and
-// drops globals and attributes that exporters leave in a module.
+// Makes one function the only public function, and numbers its arguments and all constants to which
+// options can refer. Drops globals and attributes that exporters leave in a module.
 //
 //   ml_program.global @global_seed          func.func @loss(%a {fsdp.position = 0})
 //   func.func @loss(%a)                ->     arith.constant {fsdp.position = 0}

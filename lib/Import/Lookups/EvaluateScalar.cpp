@@ -60,10 +60,6 @@ std::optional<Scalar> fsdp::readScalar(Attribute attr) {
   return wrap(integer.getValue().getZExtValue(), widthOf(integer.getType()));
 }
 
-//===----------------------------------------------------------------------===//
-// Tables of operations
-//===----------------------------------------------------------------------===//
-
 using IntegerFunction = Scalar (*)(int64_t, int64_t, unsigned width);
 using RealFunction = double (*)(double, double);
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Rewrites lookups that do not read whole rows of a table, such as the log-probability of a target.
-// Such a lookup becomes a sum over the dimension with the computed index:
+// The pass replaces such a lookup by a sum over the dimension with the computed index:
 //
 //   generic ins(%t) {                          %p = generic ins(%logp, %t)
 //     tensor.extract %logp[index 0, %t] }  ->    { sum over v of select(v == %t, %logp[d0, v], 0) }
@@ -68,7 +68,8 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
   return used;
 }
 
-/// Loops may be shorter than dimensions. Returns the slice of the tensor that a lookup can read.
+/// Returns the slice of the tensor that a lookup can read. The slice is smaller than the tensor if
+/// a loop is shorter than the dimension that it indexes.
 static Value sliceReached(tensor::ExtractOp extract, ArrayRef<AffineExpr> exprs,
                           ArrayRef<int64_t> extents, OpBuilder &b) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());

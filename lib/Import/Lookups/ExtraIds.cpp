@@ -41,8 +41,8 @@ static bool dependsOnArgument(Value value, BlockArgument arg) {
   return llvm::is_contained(arguments, arg);
 }
 
-/// If a formula reads a tensor that depends on `arg`, finds the element that it reads. Returns
-/// false if the formula may read several elements.
+/// If the formula at `point` reads an element of a tensor that depends on `arg`, sets `element` to
+/// this element. Returns false if the formula may read several elements of such tensors.
 static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
                         unsigned depth = 0) {
   Point p = settle(point);
@@ -65,7 +65,8 @@ static bool findElement(const Point &point, BlockArgument arg, std::optional<Poi
   return true;
 }
 
-/// Returns a Point for a scalar of a body. Its position consists of the loops of the op.
+/// Returns a Point for a scalar of a body. The position of the Point consists of the loops of the
+/// op.
 static std::optional<Point> pointOf(Value value) {
   auto generic = dyn_cast<linalg::GenericOp>(value.getParentRegion()->getParentOp());
   if (!generic)
@@ -94,8 +95,9 @@ static bool isDiscarded(Value value, BlockArgument arg, std::optional<Point> &el
   });
 }
 
-/// Returns whether the model's result depends on no lookup out of range if all elements of the
-/// argument have the value of `trial`. Appends those lookups that need a guard to `guards`.
+/// Assumes that all elements of the argument have the value of `trial`. Returns whether the result
+/// of the model then depends on no lookup that is out of range. Appends those lookups that need a
+/// guard to `guards`.
 bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
   bool good = true;
   func.walk([&](Operation *op) {
@@ -205,7 +207,7 @@ bool ExtraIds::agree(Operation *op, llvm::function_ref<std::optional<int64_t>(Id
   for (Case &extra : cases) {
     if (!llvm::any_of(op->getOperands(), [&](Value v) { return dependsOnArgument(v, extra.arg); }))
       continue;
-    // If `op` reads several elements, only some of them may be extra ids.
+    // If `op` reads several elements, some of them may be extra ids while others are in the limits.
     std::optional<Point> element;
     bool alone = llvm::all_of(op->getOperands(), [&](Value v) {
       std::optional<Point> point = pointOf(v);

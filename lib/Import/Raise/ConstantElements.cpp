@@ -51,7 +51,7 @@ static std::optional<Scalar> valueAt(linalg::GenericOp op, Value value, ArrayRef
 }
 
 /// Returns the element at `at` of the result of `op` if `op` is an elementwise op on constant
-/// tables; else returns null.
+/// tables. Returns null otherwise.
 static Attribute computedAt(linalg::GenericOp op, ArrayRef<int64_t> at) {
   AffineMap written = op.getIndexingMapsArray().back();
   if (!isParallel(op) || op->getNumResults() != 1 || !written.isPermutation())

@@ -9,10 +9,10 @@
 //
 //   ids = [7 7 7 3 3]     j <= i and ids[i] == ids[j]     i = 3:  j = 3 is kept, for any ids
 //
-// Elements of other tensors are not known, but an element equals itself: if i = j, `ids[b, i]` and
-// `ids[b, j]` are the same element. A causal mask of packed documents therefore keeps a key in
-// every row. An unknown value can therefore have a `number`. The numbers of two unknown values are
-// equal if equal ops compute the values from equal operands.
+// Elements of other tensors are unknown, but each element equals itself: if i = j, `ids[b, i]` and
+// `ids[b, j]` are the same element. For example, a causal mask of packed documents keeps a key in
+// every row. To compare unknown values, the class gives them numbers. Two unknown values have the
+// same number if equal ops compute the values from equal operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,6 @@ struct MaskValue {
   std::optional<unsigned> number = std::nullopt;
 };
 
-/// Evaluates mask_mod at single positions (b, h, i, j).
 class MaskEvaluator {
 public:
   explicit MaskEvaluator(AttentionOp op) : op(op), body(op.getMaskMod().front()) {}
@@ -65,7 +64,8 @@ private:
   AttentionOp op;
   Block &body;
   DenseMap<Value, MaskValue> values;
-  /// Numbers of unknown values, by the op that computes the value, its result type and operands.
+  /// Numbers of unknown values. The key consists of the name, the attributes, the result type and
+  /// the operands of the op that computes the value.
   std::map<std::vector<uint64_t>, unsigned> numbers;
 };
 } // namespace

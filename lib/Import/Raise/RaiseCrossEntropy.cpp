@@ -10,8 +10,9 @@
 //   %loss = %sum / rows
 //
 //  1. For every sum whose result has rank 0, match the formula of one term (LossTerms.cpp).
-//  2. Follow the divisions and products that use the sum. Each must multiply or divide by a
-//     constant, such as the number of rows, or divide by the number of rows that are not ignored.
+//  2. Follow the divisions and products that use the sum. Each of these ops must multiply or divide
+//     by a constant, such as the number of rows, or divide by the number of rows that are not
+//     ignored.
 //  3. Replace the result of the last of these ops by fsdp.cross_entropy times the remaining factor.
 //
 // With ignore_index, the divisor must be the number of rows that are not ignored. A loss with
@@ -125,8 +126,9 @@ static bool countsOthers(const Point &count, const Loss &loss) {
 }
 
 /// Follows the uses of the sum. While the only use of a value multiplies or divides it by a
-/// constant, multiplies `loss.factor` accordingly. While it divides by the count of rows that are
-/// not ignored, sets `counted`. Returns the result of the last op.
+/// constant, multiplies `loss.factor` accordingly. If the only use divides the value by the count
+/// of rows that are not ignored, sets `counted` and continues, too. Returns the result of the last
+/// op.
 static Value followScaling(Value sum, Loss &loss, bool &counted) {
   while (sum.hasOneUse()) {
     auto op = dyn_cast<linalg::GenericOp>(*sum.getUsers().begin());

@@ -17,8 +17,8 @@ constexpr double masked = -1e4;
 
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// How a constant table masks the scores to which it is added: not at all, with -inf, or with
-/// finite numbers.
+/// The way in which a constant table masks the scores to which it is added: the table does not mask
+/// scores, or masks them with -inf, or masks them with finite numbers.
 enum class MaskTable { None, Infinite, Finite };
 /// Returns None unless every element of `table` times `factor` is 0 or at most `masked`, and at
 /// least one element is not 0. Otherwise returns Finite if one of the elements other than 0 is

@@ -35,8 +35,8 @@ struct Surroundings {
 Surroundings findSurroundings(Value weights, Value scores,
                               llvm::function_ref<bool(Operation *)> accepts);
 
-/// Returns whether `value` depends on a product, and a product depends on `value`. The ops in
-/// between may be those that findSurroundings() passes through.
+/// Returns whether `value` depends on a product, and another product depends on `value`. Between
+/// `value` and these products, there may only be ops that findSurroundings() passes through.
 bool isBetweenProducts(Value value);
 
 /// Returns whether `value` depends on `target` through elementwise ops, views and slices alone.

@@ -109,7 +109,8 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
                << l << " of the left and " << r
                << " of the right operand to have the same size, found " << left.getDimSize(l)
                << " and " << right.getDimSize(r);
-  // Create one loop per dimension. `exprs` contains, for each operand, the loop of each dimension.
+  // Create one loop per dimension. `exprs` contains one list per operand. Element i of the list is
+  // the loop of dimension i of the operand.
   SmallVector<AffineExpr> exprs[2];
   unsigned loop = 0;
   for (unsigned side : {0, 1})

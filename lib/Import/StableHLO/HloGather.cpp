@@ -158,7 +158,8 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReads(b, op->getLoc(), to, x, place)};
 }
 
-/// Verifies the scalar start indices of a dynamic slice. They are the operands from `first` on.
+/// Verifies the scalar start indices of a dynamic slice, which are operand `first` and all later
+/// operands.
 static LogicalResult checkStarts(Operation *op, unsigned first) {
   RankedTensorType x = tensorOf(op->getOperand(0));
   if (failed(checkCount(op, "operands", op->getNumOperands(), first + x.getRank())))

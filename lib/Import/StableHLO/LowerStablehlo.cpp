@@ -17,7 +17,8 @@
 //     not registered, so each lowering verifies the attributes and shapes that it reads.
 //  3. Ops without a lowering are kept, and RefuseForeign.cpp reports them with advice.
 //  4. JAX exports neither `stop_gradient` nor the differentiation rules that a user has defined. A
-//     warning therefore states that the derivative may differ from that of JAX.
+//     warning therefore states that the derivative may differ from the derivative that JAX
+//     computes.
 //
 // O(ops). ParseHlo.cpp parses the text. Quantised types and dynamic shapes are not supported.
 //

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // `jax.export` writes erfc (of the exact GELU) as polynomials in x and in 1 / x^2, joined by
-// selects. Near zero, the derivative of the branch that is a polynomial in 1 / x^2 is infinite.
-// Where the select does not choose this branch, the derivative would be 0 times infinity, which is
+// selects. Near zero, the derivative of the polynomial in 1 / x^2 is infinite. There, the select
+// does not choose this polynomial, so its derivative is multiplied by 0, and 0 times infinity is
 // NaN:
 //
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
@@ -16,10 +16,10 @@
 //  2. Collect the elementwise ops between the candidate and the select. All inputs of these ops
 //     except the candidate must be constants.
 //  3. Evaluate these ops in f64 at points in [-4, 4], and compare the results with std::erfc. The
-//     absolute error must be at most 2e-6. This holds for the polynomials that JAX uses for f32,
-//     but not for other functions.
+//     absolute error must be at most 2e-6. The polynomials that JAX uses for f32 satisfy this
+//     limit, but other functions do not.
 //
-// Complexity: O(ops + points x ops) per select; at most `maxOps` ops.
+// The time per select is O(ops + points x ops), with at most `maxOps` ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,10 +34,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The elementwise ops that compute a result from one input, in an order of evaluation.
+/// The elementwise ops that compute a result from one input, in an order in which they can be
+/// evaluated.
 struct Slice {
   Value input;
-  /// First the constants with their values, then the results of the ops.
+  /// Maps constants and results of ops to their values. The constants come first.
   llvm::MapVector<Value, double> values;
 
   bool collect(Value value, unsigned depth);

@@ -88,7 +88,8 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
   }
   Point moved{source, SmallVector<AffineExpr>(to.size(), getAffineConstantExpr(0, context))};
   for (const Term &term : flat) {
-    // Product of the sizes of the source's dimensions that are inside dimension d.
+    // Number of elements of the source per index of dimension d, that is, the product of the sizes
+    // of all later dimensions.
     int64_t size = 1;
     for (unsigned d = to.size(); d-- > 0; size *= to[d]) {
       int64_t end = size * to[d];

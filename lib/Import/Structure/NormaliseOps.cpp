@@ -231,8 +231,9 @@ struct ClampToExtremes : OpRewritePattern<math::ClampFOp> {
   }
 };
 
-/// Power with a constant exponent of 1, 2, 3, 0.5 or -0.5 -> x, products, sqrt or rsqrt. Unlike
-/// math.powf, products are correct for negative x, and the derivative of a product is cheap.
+/// Replaces a power x^e, where e is a constant, by x (e = 1), products (e = 2 or 3), sqrt (e = 0.5)
+/// or rsqrt (e = -0.5). Unlike math.powf, products are correct for negative x, and the derivative
+/// of a product is cheap.
 template <typename PowOp>
 struct SmallPower : OpRewritePattern<PowOp> {
   using OpRewritePattern<PowOp>::OpRewritePattern;

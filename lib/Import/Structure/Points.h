@@ -38,7 +38,7 @@ struct Point {
   }
 };
 
-/// Makes one of the steps from a point towards its definition that settle() repeats. Returns
+/// Makes one step from a point towards its definition. (settle() repeats such steps.) Returns
 /// nothing if the point is the result of a scalar op, a constant, an element of a leaf tensor, or
 /// an element of a view that merges or splits dimensions.
 std::optional<Point> step(const Point &point);
@@ -68,8 +68,8 @@ bool equal(const Point &a, const Point &b, unsigned depth = 0);
 /// an element of a splat constant or of the result of a linalg.fill.
 std::optional<double> constantAt(const Point &point);
 
-/// An element of a sum or maximum over loops. `term` is the value that is summed or compared. Its
-/// position contains one affine symbol for each loop of the reduction.
+/// An element of a sum or maximum over loops. `term` is the value that is summed or compared. The
+/// position of `term` contains one affine symbol for each loop of the reduction.
 struct Reduction {
   enum Kind { Sum, Max } kind;
   Point term;

@@ -159,7 +159,7 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
       return failure();
     // Keep the maps, which are returned by value, alive for the ArrayRef below.
     SmallVector<AffineMap> known = op.getIndexingMapsArray();
-    // The map of the inputs that have all loops. It must be the same for all these inputs.
+    // The map that is common to all inputs that have all loops.
     AffineMap order;
     for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())

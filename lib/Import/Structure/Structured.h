@@ -27,8 +27,8 @@ bool isContraction(linalg::LinalgOp op);
 /// Returns whether the maps of the operands determine the extent of every loop.
 bool boundsAllLoops(ArrayRef<AffineMap> maps, MLIRContext *context);
 
-/// If `tensor` is a splat constant, a rank-0 constant, or filled with a constant by linalg.fill,
-/// returns the value of all its elements. Returns null otherwise.
+/// If `tensor` is a splat constant, a rank-0 constant, or the result of a linalg.fill with a
+/// constant, returns the value that all its elements have. Returns null otherwise.
 TypedAttr uniformConstant(Value tensor);
 
 } // namespace mlir::fsdp
