@@ -16,8 +16,8 @@
 
 namespace fsdprt {
 
-/// Calls `write` with consecutive parts of the text until `write` returns false. Returns false if
-/// `write` has returned false.
+/// Passes the text to `write` in consecutive parts. Stops and returns false as soon as `write`
+/// returns false.
 bool dumpArtifact(const Artifact &artifact, const std::function<bool(const std::string &)> &write);
 
 } // namespace fsdprt

@@ -86,7 +86,7 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
 }
 
 /// Returns the end of the last element of a tensor map, in bytes from the beginning of the map's
-/// binding. Returns nullopt on overflow.
+/// binding. Returns nullopt if the computation overflows.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
   for (uint32_t i = 0; i < map.sizes()->size(); ++i) {

@@ -27,9 +27,9 @@ public:
   std::string message;
 };
 
-/// Returns the status of a failed process. `reported` is the number that this process has sent.
-/// If the number is not the status of a failure, the message may be corrupt, and the function
-/// returns FSDPRT_FAILED.
+/// Returns the status of a failed process. `reported` is the number that the failed process has
+/// sent. If this number is not the status of a failure, the message may be corrupt. The function
+/// then returns FSDPRT_FAILED.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;

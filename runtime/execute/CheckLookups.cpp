@@ -36,7 +36,7 @@ struct FailedLookup {
 };
 } // namespace
 
-/// Converts the slot of a step block to an integer in [0, most]. Returns 0 for NaN.
+/// Converts a slot of a step block to an integer in [0, most]. Returns 0 for NaN.
 static uint64_t integerIn(float slot, uint64_t most) {
   return slot > 0 ? slot < static_cast<float>(most) ? static_cast<uint64_t>(slot) : most : 0;
 }

@@ -49,15 +49,15 @@ void RankExecutor::prepare() {
   write(layout.rank()->offset(), place, (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
 }
 
-/// Writes the total number of applied and skipped steps to the rank block. The random numbers of
-/// the next step depend on this number.
+/// Writes the number of all steps so far, applied or skipped, to the rank block. The random numbers
+/// of the next step depend on this number.
 void RankExecutor::numberStep() const {
   if (!layout.rank() || layout.rank()->bytes() < 64)
     return;
   float block[FSDPRT_BLOCK_SIZE];
   read(layout.block()->offset(), block, sizeof block);
   float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
-  // The result is 0 if `steps` is NaN.
+  // The number is 0 if `steps` is NaN.
   int64_t number = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0;
   write(layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
 }
