@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Encodes protobuf messages without the protobuf library. A field consists of a varint, which
-// contains field number and wire type, and a value: a varint, 4 or 8 bytes, or a length and as many
-// bytes.
+// Encodes protobuf messages without the protobuf library. A field is a varint with the field number
+// and the wire type, followed by a value. The value is a varint, or has 4 or 8 bytes, or consists
+// of a length and as many bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,7 @@
 
 using namespace fsdprt;
 
-static constexpr double verdictSeconds = 5; // time limit of askHost() in seconds
+static constexpr double verdictSeconds = 5; // longest wait of askHost() for an answer
 static constexpr double refusalSeconds = 3;
 // time in seconds for which rank 0 waits for the host to end
 static constexpr double hostEndSeconds = 1;
@@ -128,7 +128,7 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // If Host() has thrown, `met` still contains the ranks.
+    } catch (const Error &error) { // If Host() throws, `met` still has the channels of the ranks.
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
@@ -160,7 +160,7 @@ void fsdprt::reportToPeers(const LaunchPlace &place, const Error &error) {
                      refusalSeconds);
 }
 
-/// Lets the host run again if a signal such as SIGSTOP has stopped it. A stopped host would not
+/// Lets the host continue if a signal such as SIGSTOP has stopped it. A stopped host would not
 /// detect that ranks end, and would never end itself.
 static void continueHost(int channel) {
   if (std::optional<int> host = processBehind(channel); host && *host > 0)

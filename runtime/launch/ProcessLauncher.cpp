@@ -56,7 +56,7 @@ private:
   const Restart &restart;
   std::vector<Child> children;
   int forwarded = 0;
-  /// True if a signal that the launcher has forwarded has ended a rank before the first step.
+  /// True if a rank ended before the first step because of a signal that the launcher forwarded.
   bool endedEarly = false;
 };
 } // namespace

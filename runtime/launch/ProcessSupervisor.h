@@ -28,11 +28,11 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  /// seconds from the first error until ranks that still run are killed
+  /// Seconds between the first error and the time at which the remaining ranks are killed.
   static constexpr double graceSeconds = 10;
 
-  /// `ends` contains the descriptors of the channels to the ranks. If `ends` is empty, `host`
-  /// creates these channels.
+  /// `ends` contains a descriptor for the channel of each rank, or nothing if `host` creates the
+  /// channels.
   ProcessSupervisor(const LaunchOptions &options, const std::vector<int> &ends);
 
   /// Sends a signal to the process of a rank, unless this process has ended.
@@ -47,8 +47,9 @@ protected:
   void takeFailures();
   void checkArrival();
   void checkHeartbeats();
-  /// Ends the run with `error`, unless an earlier error has ended it. Ignores FSDPRT_ABANDONED, the
-  /// status of a rank that has failed because another rank has failed.
+  /// Stores `error` as the reason for which the run ends, unless the run already has a reason.
+  /// Ignores errors with the status FSDPRT_ABANDONED: a rank reports this status if it has failed
+  /// because another rank has failed.
   void setReason(Error error);
   bool allEnded() const;
   /// Returns true if the rank has finished or has reported a failure.

@@ -104,7 +104,7 @@ public:
   /// refuse() and throws Error.
   std::vector<Member> gather();
   /// Sends `reason` to the connected ranks. If the status of `reason` is FSDPRT_BAD_INPUT, also
-  /// sends it to ranks that connect within the next seconds. The ranks in `told` need no message.
+  /// sends it to ranks that connect during the next seconds. Does not wait for the ranks in `told`.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:

@@ -63,7 +63,7 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   return std::to_string(bits);
 }
 
-/// Returns true if `type` can represent `value` or, if `isNegative` is true, -`value`. A type
+/// Returns true if `type` can represent `value`, or -`value` if `isNegative` is true. A type
 /// without a sign, such as b32, can represent both the signed and the unsigned integers of its
 /// size.
 static bool fits(uint64_t value, bool isNegative, Type type) {
@@ -117,7 +117,7 @@ static void fillFromFile(Storage &storage, const std::string &path, const std::s
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 
-/// Returns the next value of a linear congruential generator. The values are the same on all
+/// Returns the next value of a linear congruential generator, which gives the same values on all
 /// machines.
 static double nextRandom(uint64_t &state, Type type) {
   state = state * 6364136223846793005u + 1442695040888963407u;
