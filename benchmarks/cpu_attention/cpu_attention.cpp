@@ -45,7 +45,7 @@ static bool useCpuTime = false;
 
 namespace {
 struct Problem {
-  std::string dtype, mask; // full, causal, window
+  std::string dtype, mask; // `mask` is full, causal or window
   bool backward;
   int64_t heads, kvHeads, length, dim;
   double flops() const {
@@ -239,7 +239,8 @@ double Program::run(Workers &workers) {
 namespace {
 struct Result {
   double peak = 0, best = 1e30,
-         bestUnfused = 1e30; ///< `peak`: GFLOP/s per thread; others: seconds
+         /// `peak` is in GFLOP/s per thread, and the other members are in seconds.
+      bestUnfused = 1e30;
 };
 struct Options {
   int rounds = 3;

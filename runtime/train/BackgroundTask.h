@@ -21,7 +21,8 @@ namespace fsdprt {
 
 class BackgroundTask {
 public:
-  /// Flag that is true when the owner no longer needs the result. Long work reads it regularly.
+  /// A flag that is set when the owner no longer needs the result. Work that takes long must read
+  /// it regularly.
   using Cancelled = std::atomic<bool>;
   using Work = std::function<void(const Cancelled &cancelled)>;
 

@@ -40,11 +40,11 @@ struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {};      ///< bytes by type of collective, as in fsdprt_session_info
-  std::optional<double> saveStall; ///< seconds of delay by saves; empty without a save
+  std::optional<double> saveStall; ///< delay of the steps by saves; empty without a save
 };
 
 /// Writes the metrics of step `number`, whose step block is `block`. `validation` points to the
-/// validation loss. It is null if no validation followed the step.
+/// validation loss, or is null if no validation followed the step.
 void writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number, const float *block,
                   const StepCost &cost, const double *validation);
 
@@ -60,7 +60,8 @@ public:
   /// Returns for how many seconds saves have delayed steps since the last call of take(). Returns
   /// nothing if no save was added since then.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
-  /// Reports the saves for which steps did not wait. `stepSeconds` is the total time of all steps.
+  /// Reports how long saves that were written while steps continued have delayed the steps.
+  /// `stepSeconds` is the total time of all steps.
   void report(const TrainingRun &run, double stepSeconds) const;
 
 private:

@@ -183,7 +183,7 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed, bo
   made = mkdir(path.c_str(), 0777) == 0;
   if (!made && errno != EEXIST)
     badInput("%s: cannot create the folder for saves: %s", path.c_str(), strerror(errno));
-  // Flush the parent folder, so that the name of the new folder survives a power failure.
+  // The parent folder is flushed, so that the name of the new folder survives a power failure.
   if (made)
     flushFolder(fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".");
   lock = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -211,7 +211,7 @@ SaveFolder::~SaveFolder() {
   if (lock >= 0)
     ::close(lock);
   if (made)
-    // Remove the folder if it is empty. If it has saves, rmdir() fails, which is intended.
+    // An empty folder is removed. rmdir() fails if the folder contains saves, and the saves remain.
     rmdir(path.c_str());
 }
 
@@ -236,7 +236,7 @@ void SaveFolder::removeSave(const std::string &name) {
   std::string gone = path + "/." + name + ".tmp";
   fs::remove_all(gone, error);
   rename(path + "/" + name, gone);
-  // Ignore errors: files that could not be removed are removed by the next run.
+  // Errors are ignored, because the next run removes the files that could not be removed.
   fs::remove_all(gone, error);
 }
 

@@ -10,7 +10,7 @@
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //
-// This hash is computed while zeros are in the place of its 64 digits.
+// To compute this hash, its 64 digits are replaced by zeros.
 //
 //===----------------------------------------------------------------------===//
 

@@ -54,8 +54,8 @@ static bool isFloatName(const std::string &dtype) {
   return type && isFloat(*type);
 }
 
-/// Returns true if the dtype `from` has values that must be rounded when they are converted to the
-/// dtype `to`.
+/// Returns true if the dtype `to` cannot represent all values of the dtype `from`, so that some
+/// values must be rounded.
 static bool isRounded(const std::string &from, const std::string &to) {
   if (from == "F64" || to == from)
     return to != from;

@@ -95,8 +95,8 @@ SavedRun::~SavedRun() = default;
 
 //===- Finding an undamaged save ------------------------------------------===//
 
-/// Throws `error`, after it has appended the names of the other saves in the same folder to the
-/// message.
+/// Appends the names of the other saves in the same folder to the message of `error`, and throws
+/// `error`.
 void SavedRun::refuse(const Error &error) const {
   std::string others;
   for (const std::string &other : savesBeside(folder))
@@ -258,7 +258,8 @@ private:
   }
 
   /// Converts the first `count` elements of `part` from `dtype`, and writes them to the rank's
-  /// piece. The first is element `at` of the piece, and element `flat` of the flat buffer.
+  /// piece. The first of these elements is element `at` of the piece, and element `flat` of the
+  /// flat buffer.
   void write(const StateRange &range, const std::string &dtype, uint64_t flat, uint64_t at,
              uint64_t count) {
     const SaveIndex::State &to = save.wanted.states[state];
@@ -294,7 +295,7 @@ void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) 
          {FSDPRT_BLOCK_LR, FSDPRT_BLOCK_STEP, FSDPRT_BLOCK_CLIP, FSDPRT_BLOCK_TOKENS,
           FSDPRT_BLOCK_FINITE, FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_SKIPPED})
       block[slot] = index.block[slot];
-    // Do not load a fixed loss scale, because it is a constant of the program.
+    // A fixed loss scale is not loaded, because it is a constant of the program.
     if (wanted.hasDynamicScale && index.block[FSDPRT_BLOCK_LOSS_SCALE] > 0 &&
         index.block[FSDPRT_BLOCK_GROWTH] >= 0)
       for (size_t slot : {FSDPRT_BLOCK_LOSS_SCALE, FSDPRT_BLOCK_GROWTH})
@@ -356,8 +357,8 @@ static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other)
   return text;
 }
 
-/// Returns a text that describes how the artifact of the save was compiled differently. The caller
-/// appends this text to "another artifact".
+/// Returns a text such as ", compiled with --overlap=true" that describes how the options of the
+/// two artifacts differ. The caller appends this text to "another artifact".
 static std::string compileChange(const SaveIndex &saved, const SaveIndex &wanted) {
   std::string model;
   if (saved.modelSource != wanted.modelSource)

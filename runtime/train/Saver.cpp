@@ -9,7 +9,7 @@
 // of this part.
 //
 // If the steps wait for the save, several threads of a process write it. If the save is written
-// while steps run, one thread per process writes it, so that the steps become hardly slower. If a
+// while steps run, only one thread per process writes it, which slows the steps down less. If a
 // process fails in a part, the other processes cancel their threads.
 //
 //===----------------------------------------------------------------------===//
@@ -49,8 +49,8 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   std::vector<Word> words(rank ? layout.files.size() : 1, mine);
   call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
        static_cast<void *>(words.data()));
-  // If several processes have failed, prefer an error whose process was not cancelled because of
-  // another error.
+  // Several processes may have failed. The error of a process that was cancelled because of another
+  // error is only used if there is no other error.
   for (bool cancelled : {false, true})
     for (size_t i = 0; i < words.size(); ++i)
       if (words[i].status != FSDPRT_OK && (words[i].status == FSDPRT_ABANDONED) == cancelled)
@@ -59,7 +59,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Calls part(word) and returns `word`. If part() throws, `word` contains the error.
+/// Calls part(word) and returns `word`. If part() throws an exception, `word` contains this error.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;

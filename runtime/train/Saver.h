@@ -57,7 +57,8 @@ public:
   /// Copies the states of the ranks, and starts to write the copies. No other save may be in
   /// progress. The artifact must have the program 'snapshot'.
   void start(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
-  /// Returns true if start() has started a save whose result no call has returned or thrown yet.
+  /// Returns true if start() has started a save, and neither poll() nor wait() has returned this
+  /// save or thrown its error yet.
   bool isBusy() const { return flight.has_value(); }
   /// Continues the save in flight. Returns the save if it is complete, and otherwise nothing.
   std::optional<FinishedSave> poll(fsdprt_session *session);
@@ -98,7 +99,7 @@ private:
   std::string path;
   uint64_t keep = 0;
   std::optional<Flight> flight;
-  /// declared last so that it is destroyed first, because its thread uses the other members
+  /// The task is the last member, so that it is destroyed first: its thread uses the other members.
   BackgroundTask task;
 };
 

@@ -167,8 +167,9 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Throws an Error that reports the change of an input file. All processes throw the same error,
-/// which describes the change that the lowest rank among them has detected.
+/// Throws an Error that reports the change of an input file. All processes throw the same error. If
+/// several ranks have detected a change, the error describes the change that the lowest rank has
+/// detected.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -349,8 +350,8 @@ void Trainer::train() {
 
 //===- The whole run ------------------------------------------------------===//
 
-/// Repeats the last step to find the operation that has produced a non-finite number, and throws
-/// Error. Before that, restores the step blocks. A non-finite step changes nothing else, so the
+/// Restores the step blocks and repeats the last step to find the operation that has produced a
+/// non-finite number. Then throws Error. A non-finite step changes only the step blocks, so the
 /// repeated step computes the same values.
 void Trainer::failNonfinite() {
   writeBlocks(blocksBefore);

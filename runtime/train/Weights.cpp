@@ -355,8 +355,8 @@ void fsdprt::exportWeights(const std::string &path, const TrainingRun &run) {
   if (run.isRoot)
     writer.emplace(path, entries);
   else
-    // The other processes must use the same order of entries as the root, which writes them in the
-    // order of the file. safetensorsHeader() sorts the entries into this order.
+    // All processes must use the same order of entries. The process of rank 0 writes the entries in
+    // the order of the file, into which safetensorsHeader() sorts them.
     safetensorsHeader(entries, {});
   std::vector<std::byte> chunk(chunkElements * 8);
   uint64_t damaged = 0;
