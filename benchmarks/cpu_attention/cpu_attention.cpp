@@ -238,9 +238,8 @@ double Program::run(Workers &workers) {
 
 namespace {
 struct Result {
-  double peak = 0, best = 1e30,
-         /// `peak` is in GFLOP/s per thread, and the other members are in seconds.
-      bestUnfused = 1e30;
+  /// `peak` is in GFLOP/s per thread, and the other members are in seconds.
+  double peak = 0, best = 1e30, bestUnfused = 1e30;
 };
 struct Options {
   int rounds = 3;

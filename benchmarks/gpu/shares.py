@@ -66,7 +66,7 @@ def measure_device(driver, copy_bytes):
 
 def floor_of(command, bandwidth, products):
     """Returns two values: the floor in seconds, summed over all runs of the command; and "bytes" or "products", whichever determines the floor.
-    `products` is the FLOP/s of bf16 products, or None."""
+    `products` is the FLOP/s of bf16 products, or None if these FLOP/s are unknown."""
     moving = command["bytes"] / bandwidth
     work = 2 * (command["bf16_multiply_adds"] + command["multiply_adds"] / F32_PART)
     computing = work / products if products else 0.0

@@ -113,7 +113,7 @@ class Run:
             self._blocks[native.REFERENCE] = _BLOCK()
 
     def _agreement(self, resume) -> bytes | None:
-        """Returns what must be equal in all processes, as lines of name=value."""
+        """Returns lines of name=value whose values must be equal in all processes."""
         if not self._launch:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
@@ -496,5 +496,5 @@ class Run:
         if getattr(self, "_session", None) is not None:
             try:
                 self._end(None)
-            except Exception:  # at exit, the interpreter may already have freed what this needs
+            except Exception:  # at exit, objects that _end() needs may already be freed
                 pass

@@ -45,8 +45,8 @@ Loss = Callable[..., torch.Tensor]
 
 
 class _Traced(torch.nn.Module):
-    """Represents the call loss(module, *batch) as a module. Its ``forward`` takes the parameters as
-    arguments."""
+    """A module whose ``forward`` makes the call loss(module, *batch). ``forward`` takes the
+    parameters of the module as arguments."""
 
     def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
         super().__init__()
@@ -89,8 +89,8 @@ def _default_loss(model, *batch, **named):
 
 
 def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], bool]:
-    """Returns the tensors of the example, their names, and true if the loss gets the tensors by
-    name."""
+    """Returns the tensors of the example and their names. Also returns true if the loss takes the
+    tensors by name."""
     if isinstance(example, torch.Tensor):
         example = (example,)
     if isinstance(example, Mapping):
@@ -238,7 +238,7 @@ def _check(program, names: Sequence[str]) -> None:
 
 
 def _unused(program, names: Sequence[str]) -> set[str]:
-    """Returns those of ``names`` that are arguments which have no effect on the loss."""
+    """Returns those of ``names`` whose arguments have no effect on the loss."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     return {name for name, target in zip(names, program.graph_signature.user_inputs)
             if target in nodes and not nodes[target].users}

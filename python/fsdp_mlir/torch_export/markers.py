@@ -148,9 +148,9 @@ def _inline_region(module, graph, node, depends) -> int:
 def mark_padding(program) -> int:
     """Stops the gradient of the row ``padding_idx`` in the table of each embedding.
 
-    torch reads this row in the forward, but computes no gradient for it. The lowering to MLIR would
-    ignore ``padding_idx``. Returns the number of embeddings that were changed. Raises ExportError
-    if an embedding scales its gradient by frequency.
+    torch reads this row in the forward, but computes no gradient for this row. The lowering to MLIR
+    would ignore ``padding_idx``. Returns the number of embeddings that were changed. Raises
+    ExportError if an embedding scales its gradient by frequency.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
