@@ -49,7 +49,7 @@ class Problem:
         self.scale = np.float32(round(c["d"] ** -0.5, 6))
 
     def inputs(self):
-        """Returns the operands of the forward kernel in order, as the bits of their types."""
+        """Returns the operands of the forward kernel in order. Each operand is an array of the bits of its elements."""
         dtype = self.case["dtype"]
         captured = {"alibi": [self.slope]}.get(self.case["score"], [])
         captured = captured + ([self.docq, self.dock] if self.case["mask"] == "documents" else [])

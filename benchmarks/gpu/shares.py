@@ -83,7 +83,7 @@ def row_of(command, steps, bandwidth, products):
 
 
 def sum_by_kind(rows):
-    """Returns a row for each kind of command, which contains the sums over the commands of this kind, and a row with the sums over all commands."""
+    """Returns a row for each kind of command, with the sums over the commands of this kind, and one more row with the sums over all commands."""
     sums = {}
     for row in rows:
         for kind in (row["kind"], "all"):

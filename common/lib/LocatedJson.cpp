@@ -251,7 +251,7 @@ private:
   size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
-  /// For each open value: names of the members that it already has.
+  /// Names of the members that each open value already has.
   std::vector<std::set<std::string>> names;
 };
 

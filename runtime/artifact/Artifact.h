@@ -35,10 +35,10 @@ struct KernelPhase {
 
 class Artifact {
 public:
-  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both functions
-  /// check the artifact and throw Error on failure. If `verifyKey` is not empty, a file PATH.sig
-  /// must contain a signature of the artifact PATH. The PEM file `verifyKey` contains the public
-  /// key.
+  /// open() reads an artifact from a file, and fromMemory() copies an artifact from memory. Both
+  /// functions check the artifact and throw Error on failure. If `verifyKey` is not empty, a file
+  /// PATH.sig must contain a signature of the artifact PATH. The PEM file `verifyKey` contains the
+  /// public key.
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all,
                                         const std::string &verifyKey = "");
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,

@@ -52,7 +52,8 @@ public:
   }
   /// Returns a text such as "replicate=2,shard=3", or "one rank" if the mesh has no axes.
   std::string text() const;
-  /// Returns the mesh of the unsharded reference, whose axes have the same names and the size 1.
+  /// Returns the mesh of the unsharded reference. Its axes have the names of the axes of this mesh,
+  /// and the size 1.
   Mesh solo() const;
 
   /// Returns the size of the axis `axis`, or 1 if the mesh has no such axis.

@@ -7,8 +7,8 @@
 // (V19) An artifact for a GPU contains the name of the chip. Each phase of a kernel is a launch or
 //       a product (V21). The extent of a launch is its number of blocks, which is 1 to 2^31 - 1. A
 //       block has 1 to 1024 threads and at most 227 KiB of shared memory. Clusters have at most 16
-//       blocks. Each tensor map refers to a binding or to the scratch memory, and lies within the
-//       number of bytes that the kernel requires of this binding or memory. A map has 1 to 5
+//       blocks. Each tensor map refers to a binding or to the scratch memory, and ends within the
+//       size that the kernel requires for this binding or for the scratch memory. A map has 1 to 5
 //       dimensions, boxes of 1 to 256 elements along each dimension, and an offset and strides that
 //       are multiples of 16 bytes. In an artifact for a CPU, no phase is a launch.
 // (V20) The image contains the PTX and the machine code. Machine code is optional.

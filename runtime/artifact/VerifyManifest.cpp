@@ -18,8 +18,9 @@
 // (V5)  The processor has every feature that the image needs.
 // (V6) In a layout, the states, inputs, step block, rank block and workspace lie in an arena or in
 //       the file, are aligned to 64 bytes, and do not overlap.
-// (V7)  A state has as many elements as its unit, divided by the number of pieces of its split. No
-//       two states of a layout have the same unit and role.
+// (V7)  The number of elements of a state is the number of elements of its unit, divided by the
+//       number of pieces into which the state is split. No two states of a layout have the same
+//       unit and role.
 // (V8)  The size of an input is the size of a tensor that has the shape and the type of the input.
 //       If a step has several micro-batches, the leading dimension of the shape is the number of
 //       micro-batches. If the ids of an input have a limit, the type of the input can represent

@@ -42,7 +42,7 @@ std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void badInput(const char *text, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void failed(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
-/// Returns a size such as "1.5 GiB (1,610,612,736 bytes)".
+/// Returns a text such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 
 /// Returns a copy of `text` that is suitable for a message, although `text` may come from a file.

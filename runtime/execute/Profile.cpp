@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each kernel, each type of collective, all copies together and all fills together have one
-//     entry. A launch belongs to the entry of its kernel, and a collective to the entry of its
-//     type. A wait belongs to the entry of the transfer that it completes. Commands `initialise`
-//     and loops belong to no entry.
+//  1. There is one entry for each kernel, one for each type of collective, one for all copies, and
+//     one for all fills. A launch belongs to the entry of its kernel, and a collective to the entry
+//     of its type. A wait belongs to the entry of the transfer that it completes. Commands
+//     `initialise` and loops belong to no entry.
 //  2. An entry contains sums over its commands, such as the number of executions, the time and the
 //     bytes. A wait contributes only its time.
 //  3. Entries are sorted by descending time.

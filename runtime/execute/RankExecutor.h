@@ -61,7 +61,8 @@ public:
 
   void beginRun(const RankRun &run);
   void numberStep() const;
-  /// Executes the commands of the run. On return, the device may still execute some of them.
+  /// Executes the commands of the run. On return, the device may still execute some of these
+  /// commands.
   void executeCommands();
   /// Executes the commands of the run, and waits until the last of them has ended.
   void execute();

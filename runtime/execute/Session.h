@@ -46,8 +46,8 @@ public:
   void compare(fsdprt_comparison &result) const;
 
   /// Repeats the last run of a program. Returns a text that names the first reduction with a
-  /// non-finite operand and the ranks that passed such an operand, or an empty text if no reduction
-  /// had one. All processes must call findNonfinite().
+  /// non-finite operand and the ranks that passed this operand. Returns an empty text if all
+  /// operands were finite. All processes must call findNonfinite().
   std::string findNonfinite(const char *program);
 
   void exchange(const void *mine, size_t size, void *all);
@@ -56,8 +56,8 @@ public:
   /// Returns the profile of 'step' on the first rank of this process. Throws Error if the session
   /// has no profile.
   Profile &profile() const;
-  /// Returns the trace. If the run has several processes, they first send their records to the
-  /// process of rank 0.
+  /// Returns the trace. If the run has several processes, all processes first send their records to
+  /// the process of rank 0.
   const Trace &trace() const;
 
   /// Returns the number of bytes that are in use on the GPUs of this process's ranks and do not

@@ -278,8 +278,8 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
 }
 
 /// Compares the shards of all ranks with the reference. The process of rank 0 receives the shards
-/// of the other processes one by one. After a difference, this process still receives all further
-/// shards, because the other processes send them.
+/// of the other processes one by one. Even after it has found a difference, the process of rank 0
+/// receives all further shards, because the other processes send them.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())

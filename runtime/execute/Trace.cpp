@@ -35,8 +35,8 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns how many commands for which `counts` returns true are executed in one run of the
-/// program. A command in a loop is counted once per iteration.
+/// Returns the number of commands that one run of the program executes and for which `counts`
+/// returns true. A command in a loop is counted once per iteration.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;

@@ -38,7 +38,7 @@ struct LaunchOptions {
   bool isElastic() const { return mostRanks != 0; }
   std::string flightRecord; ///< path of the flight record; empty to use a default path
 
-  // The next members are set only in a process that has one rank of several.
+  // The next members are set only in a process that has one of several ranks.
   std::optional<uint32_t> launchedRank;
   int launchedChannel = -1;         ///< descriptor of the channel to the supervising process
   std::string launchedResume;       ///< folder of saves to resume from after a restart

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The host is a separate process that supervises the ranks, so that the loss of any rank, including
-// rank 0, can be reported. The host is not the parent of the ranks. It detects that a rank has
-// ended because the kernel then closes the channel of this rank. The host sends the first error to
-// all ranks. A rank that fails requests the first error from the host, so that all ranks report the
-// same error.
+// rank 0, can be reported. The host is not the parent of the ranks. When a rank ends, the kernel
+// closes the channel of this rank, and the host detects that the channel is closed. The host sends
+// the first error to all ranks. A rank that fails requests the first error from the host, so that
+// all ranks report the same error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,10 +6,10 @@
 //
 // One process supervises all ranks. This process connects the ranks (ShmHost), receives their
 // messages, and detects stale heartbeats and ranks that do not connect. The first error ends the
-// run: the supervisor stores the status of this error in the control block, and ranks that wait
-// there then stop waiting. How the end of a process is detected depends on the derived class.
-// Launcher runs in the process that has started the ranks (ProcessLauncher.cpp). Host runs in a
-// process that only connects the ranks (LauncherRendezvous.cpp).
+// run: the supervisor stores the status of this error in the control block, so that all ranks that
+// wait for other ranks stop waiting. How the end of a process is detected depends on the derived
+// class. Launcher runs in the process that has started the ranks (ProcessLauncher.cpp). Host runs
+// in a process that only connects the ranks (LauncherRendezvous.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ protected:
   /// Sends the first error to the ranks.
   virtual void tell(const Error &) {}
 
-  /// Begins to watch the ranks. `startedRanks` is true if they are children of this process.
+  /// Begins to watch the ranks. `startedRanks` is true if the ranks are children of this process.
   void begin(bool startedRanks);
   void takeFailures();
   void checkArrival();

@@ -10,8 +10,8 @@
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
 //     on channel 0 (Cluster::kernelSeconds).
 //  3. Start each collective on its channel. The command that waits for a collective advances the
-//     time of the rank to the end of the collective. For a collective on channel 0, the command
-//     that starts it already advances the time to this end.
+//     time of the rank to the end of the collective. A collective on channel 0 needs no wait: the
+//     command that starts the collective advances the time to its end.
 //  4. Run copies on channels other than 0 at the same time as launches. Such a copy waits in one of
 //     two queues: one for copies between device memory and host memory, and one for copies from and
 //     to the file.

@@ -9,14 +9,14 @@
 //     only if the file is named after the given artifact. For example, gpt.shard3.fsdp is named
 //     after gpt.fsdp.
 //  2. An artifact is a candidate if it has the same target as the given artifact, a program 'step',
-//     and a permitted number of ranks. The parameters and optimizer states of a candidate must be
-//     such that they can be loaded from a save of the given artifact.
+//     and a permitted number of ranks. It must be possible to load the parameters and optimizer
+//     states of a candidate from a save of the given artifact.
 //  3. If there are several candidates for the same number of ranks, those that are named after the
 //     given artifact are preferred. Among the remaining candidates, the candidate whose compiler
 //     options differ least from those of the given artifact is preferred. The options mesh and
-//     grad-accum are not compared. If the options of several candidates differ equally, the
-//     candidate is preferred whose number of tokens per step, summed over all ranks, is closest to
-//     that of the given artifact.
+//     grad-accum are not compared. If the options of several candidates differ equally, the numbers
+//     of tokens per step over all ranks are compared, and the candidate whose number is closest to
+//     that of the given artifact is preferred.
 //
 //===----------------------------------------------------------------------===//
 

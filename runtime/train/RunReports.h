@@ -58,7 +58,7 @@ public:
   /// Adds `seconds` to the delay of the save that was added last.
   void extend(double seconds);
   /// Returns for how many seconds saves have delayed steps since the last call of take(). Returns
-  /// nothing if no save was added since then.
+  /// nothing if no save was added since that call.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
   /// Reports how long saves that were written while steps continued have delayed the steps.
   /// `stepSeconds` is the total time of all steps.

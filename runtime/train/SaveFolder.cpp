@@ -51,8 +51,8 @@ static bool isTemporaryName(const std::string &name) {
 }
 
 /// Returns the names of those folders in `folder` for which `is` returns true. The names are sorted
-/// by their lengths, and names of equal length by their texts. The names of saves are therefore in
-/// the order of their steps.
+/// by their lengths, and names of equal length are sorted alphabetically. The names of saves are
+/// therefore in the order of their steps.
 static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const std::string &)) {
   std::vector<std::string> names;
   std::error_code error;

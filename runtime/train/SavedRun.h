@@ -18,9 +18,9 @@
 
 namespace fsdprt {
 
-/// A save from which a run resumes. Each file is opened only once. The hash of the file is checked
-/// through the same descriptor through which its data is later loaded, so that the file cannot be
-/// replaced in between.
+/// A save from which a run resumes. Each file is opened only once. One descriptor of the file
+/// serves to check the hash and later to load the data, so that the file cannot be replaced in
+/// between.
 class SavedRun {
 public:
   /// If a save has at most this size in bytes, each process checks all files. If a save is larger,

@@ -48,8 +48,9 @@ public:
   bool isOpen() const { return !path.empty(); }
   const std::string &getPath() const { return path; }
 
-  // All processes must call each of the next functions between the same two steps. If a function
-  // fails, it throws Error in all processes, and earlier saves remain unchanged.
+  // If one process calls one of the next functions between two steps, all processes must call this
+  // function between the same steps. If a function fails, it throws Error in all processes, and
+  // earlier saves remain unchanged.
 
   /// Saves the ranks' states and returns the size of the save in bytes. No save may be in flight.
   /// Calls begun() when the folder exists, before this process writes its files.

@@ -51,7 +51,8 @@ static void copyText(char *to, size_t size, const std::string &text) {
 struct fsdprt_launch {
   LaunchOptions options;
   std::string program;
-  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original one.
+  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original
+  /// descriptor.
   int channel = -1;
 };
 

@@ -8,8 +8,8 @@
 //
 // For each step, the trainer writes the inputs and the learning rate of every rank of the process,
 // runs the program 'step', and reads the step block of the first of these ranks. Each step block
-// contains the mean loss over all ranks, so it suffices to read one of them. After the first step,
-// no step allocates memory, but saves do.
+// contains the mean loss over all ranks, so the trainer need not read the others. After the first
+// step, no step allocates memory, but saves do.
 //
 //===----------------------------------------------------------------------===//
 

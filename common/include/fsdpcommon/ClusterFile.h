@@ -76,7 +76,7 @@ struct Cluster {
   /// Bandwidth of a rank's offload file. The default is that of one NVMe drive.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
-  /// For each protocol: seconds of a collective before its first step.
+  /// Seconds that pass before the first step of a collective, for each protocol.
   std::map<std::string, double> protocols;
   std::vector<ClusterLink> links;
 

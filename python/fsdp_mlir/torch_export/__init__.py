@@ -138,7 +138,8 @@ def _refuse_custom_gradients():
     """Refuses torch.autograd.Function during tracing, because the trace has no custom backward.
 
     Replacing ``apply`` is not enough, because a module may have stored ``MyFunction.apply`` before.
-    Each call also creates an instance of BackwardCFunction, and creating one is refused too.
+    Each call also creates an instance of BackwardCFunction, and the creation of such an instance is
+    refused too.
     """
     original = torch.autograd.Function.__dict__.get("apply")
     context = torch.autograd.function.BackwardCFunction
@@ -267,7 +268,8 @@ def _lower(program, name: str):
         importer.import_frozen_program(program, func_name=name)
         stops = markers.to_calls(context, importer.module_op)
         with context:
-            # The pipeline's last pass is omitted, because it refuses calls, and thus markers.
+            # The pipeline's last pass is omitted, because it refuses calls, which represent the
+            # markers.
             passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
             PassManager.parse(passes).run(importer.module_op)
     except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses the values of arguments as doubles or 64-bit integers, and converts them to their types.
+// Parses the values of arguments as doubles or 64-bit integers, and converts them to the types of
+// the arguments.
 //
 //===----------------------------------------------------------------------===//
 

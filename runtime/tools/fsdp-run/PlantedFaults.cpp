@@ -31,8 +31,9 @@ void PlantedFaults::beforeTraining(const TrainingRun &run) {
     chooseElement(run);
 }
 
-/// Selects an element of a trainable parameter on the last rank that has one. Prefers parameters
-/// with one dimension, because all elements of such a parameter have gradients.
+/// Selects an element of a trainable parameter, on the last rank that has elements of such a
+/// parameter. Prefers parameters with one dimension, because all elements of such a parameter have
+/// gradients.
 void PlantedFaults::chooseElement(const TrainingRun &run) {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
