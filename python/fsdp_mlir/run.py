@@ -85,8 +85,6 @@ class Run:
             self._end(error)
             raise
 
-    # --- The session
-
     def _create(self, device, backend, threads_per_rank, timeout_seconds, offload_directory,
                 cuda_graph, gemm, resume):
         encode = lambda text: None if text is None else os.fspath(text).encode()
@@ -163,8 +161,6 @@ class Run:
         if self._failed:
             raise RuntimeFailure("the run has failed before; start another one", native.FAILED)
         return self._session
-
-    # --- Steps
 
     def step(self, batch: Any, lr: float | None = None) -> Metrics:
         """Runs one optimizer step on ``batch`` and returns its metrics.
@@ -268,8 +264,6 @@ class Run:
         self._end(error)
         raise error
 
-    # --- The unsharded reference
-
     def _write_reference(self, arrays: Sequence[np.ndarray]) -> None:
         if self.processes > 1:
             arrays = self._collect(arrays)
@@ -318,8 +312,6 @@ class Run:
                 f"{native.ROLES[result.role]} of '{name}', element {result.element} on rank "
                 f"{result.rank}: expected {result.unsharded!r} as unsharded, found "
                 f"{result.sharded!r}", native.FAILED)
-
-    # --- Weights and states
 
     def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
         """Returns one of the states of a parameter, or None if the parameter does not have this
@@ -444,8 +436,6 @@ class Run:
         self._library.saver_poll(saver, self._open(), ctypes.byref(busy))
         if busy.value:
             self._saving = saver
-
-    # --- The end
 
     def close(self) -> None:
         """Waits for a save that is being written, ends the run, and frees the memory of the run.

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Writes the content of an artifact as readable text, for `fsdp-run --dump`.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_ARTIFACT_DUMP_H
 #define FSDPRT_ARTIFACT_DUMP_H

@@ -14,7 +14,6 @@
 
 namespace fsdprt {
 
-/// True while the calling thread's allocations are not counted.
 inline thread_local bool areAllocationsUncounted = false;
 
 /// Excludes the allocations of a thread from the count while the object exists.

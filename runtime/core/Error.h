@@ -35,7 +35,6 @@ inline fsdprt_status failureStatus(int32_t reported) {
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
 }
 
-/// Formats like printf() and returns the text.
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
 /// badInput() throws Error with the status FSDPRT_BAD_INPUT, and failed() with FSDPRT_FAILED.

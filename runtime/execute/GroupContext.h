@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Defines the options of a group of ranks, and the objects that all ranks of the group use.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_EXECUTE_GROUPCONTEXT_H
 #define FSDPRT_EXECUTE_GROUPCONTEXT_H

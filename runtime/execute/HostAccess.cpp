@@ -33,8 +33,6 @@ void RankExecutor::write(uint64_t offset, const void *from, uint64_t bytes) cons
     device->write(arena.at(offset), from, bytes);
 }
 
-//===- Blocks -------------------------------------------------------------===//
-
 void RankExecutor::prepare() {
   arena.prefault();
   float block[FSDPRT_BLOCK_SIZE];
@@ -61,8 +59,6 @@ void RankExecutor::numberStep() const {
   int64_t number = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0;
   write(layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
 }
-
-//===- States, outside of programs ----------------------------------------===//
 
 std::byte *RankExecutor::memoryOf(const fb::State &state) const {
   bool isThere = !isInFile(layout, state.offset()) && isHostVisible(state.offset());

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Checks that the device, the backend and the artifact fit together, and creates communicators.
-//
-//===----------------------------------------------------------------------===//
 
 #include "execute/Placement.h"
 #include "artifact/CpuFeatures.h"

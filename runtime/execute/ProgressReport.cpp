@@ -64,15 +64,12 @@ std::string RankExecutor::deviceProgress() const {
               : on + "after command " + textOf(*passed);
 }
 
-//===- Heartbeats ---------------------------------------------------------===//
-
 /// Resets the heartbeat of the GPU. The previous run must have ended on the device.
 void RankExecutor::resetHeartbeat() {
   heartbeat = 0;
   device->resetHeartbeat();
 }
 
-/// If the heartbeat of the rank's GPU has changed, reports progress to the watchdog.
 void RankExecutor::updateHeartbeat() {
   uint32_t now = device->heartbeat();
   if (now == heartbeat)
@@ -81,8 +78,6 @@ void RankExecutor::updateHeartbeat() {
   context.watchdog.beat(rank);
 }
 
-/// Waits until the device has completed all work that the rank has enqueued. Throws Error if
-/// another rank has failed.
 void RankExecutor::finishDevice() {
   device->finish([this] {
     communicator.poll();
@@ -98,7 +93,6 @@ void RankGroup::finishDevices() {
       each->updateHeartbeat();
   });
 }
-//===- Reports of a group --------------------------------------------------===//
 
 /// Returns a text that contains, for each rank of this process, the last command that the rank has
 /// executed or enqueued and the position of the rank's GPU.

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements RankExecutor.h. Copies, fills and initial values are in Copies.cpp.
-//
-//===----------------------------------------------------------------------===//
 
 #include "execute/RankExecutor.h"
 #include "core/SystemCalls.h"
@@ -60,8 +56,6 @@ void RankExecutor::restrictCalls() {
       std::rethrow_exception(error);
 }
 
-//===- Runs ---------------------------------------------------------------===//
-
 void RankExecutor::beginRun(const RankRun &begun) {
   run = begun;
   context.watchdog.beginRun(rank, run.program, run.number);
@@ -90,8 +84,6 @@ void RankExecutor::executeCommands() {
   ObservedRun observed(*this);
   executeRange(run.begin, run.end, 0);
 }
-
-//===- Commands -----------------------------------------------------------===//
 
 void RankExecutor::executeRange(const Instruction *begin, const Instruction *end,
                                 uint64_t iteration) {

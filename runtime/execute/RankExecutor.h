@@ -39,10 +39,8 @@ public:
   /// Ends the threads for transfers. The arena must not be freed before this call.
   void stop();
 
-  //===- Memory, only while no program runs ---------------------------------===//
-
-  /// read() copies `bytes` bytes from offset `offset` of the arena, and write() copies `bytes`
-  /// bytes to offset `offset` of the arena.
+  /// The next four functions must not be called while a program runs. read() copies `bytes` bytes
+  /// from offset `offset` of the arena, and write() copies `bytes` bytes to this offset.
   void read(uint64_t offset, void *to, uint64_t bytes) const;
   void write(uint64_t offset, const void *from, uint64_t bytes) const;
   /// readState() and writeState() copy bytes [first, first + bytes) of the rank's shard of a state.
@@ -57,8 +55,6 @@ public:
   /// Restricts the system calls of the calling thread and of the rank's worker threads.
   void restrictCalls();
 
-  //===- Execution ----------------------------------------------------------===//
-
   void beginRun(const RankRun &run);
   void numberStep() const;
   /// Executes the commands of the run. On return, the device may still execute some of these
@@ -66,8 +62,6 @@ public:
   void executeCommands();
   /// Executes the commands of the run, and waits until the last of them has ended.
   void execute();
-
-  //===- Progress -----------------------------------------------------------===//
 
   /// Waits until the device has executed all enqueued commands. Throws Error if another rank has
   /// failed.

@@ -97,8 +97,6 @@ void RankGroup::stop() {
   observers.clear();
 }
 
-//===- Devices ------------------------------------------------------------===//
-
 std::vector<std::unique_ptr<Device>> RankGroup::makeDevices() const {
   return fsdprt::makeDevices(
       options.device, artifact, layout,
@@ -116,8 +114,6 @@ uint64_t RankGroup::deviceBytesBeside() const {
   }
   return bytes;
 }
-
-//===- Ranks --------------------------------------------------------------===//
 
 void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
   job = newJob;

@@ -90,8 +90,6 @@ void Session::moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t 
     on.executor(checkRank(rank)).writeState(found, first * each, count * each, from);
 }
 
-//===- Parameters ---------------------------------------------------------===//
-
 const fb::State *Session::state(const RankGroup &group, uint64_t index, fb::StateRole role) const {
   const auto *states = group.getLayout().states();
   for (uint32_t i = 0; states && i < states->size(); ++i)
@@ -230,8 +228,6 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
   change(user, element, size);
   on.executor(checkRank(rank)).writeState(*held, first, size, element);
 }
-
-//===- Comparison ---------------------------------------------------------===//
 
 /// Compares `piece`, a rank's shard of a state, with `all`, the complete state of the reference.
 /// Compares only elements that belong to parameters, not padding. Returns true if all these

@@ -23,8 +23,6 @@ using namespace fsdprt;
 using ull = unsigned long long;
 namespace fs = std::filesystem;
 
-//===- Checksums ----------------------------------------------------------===//
-
 static std::array<uint32_t, 256> makeTable() {
   std::array<uint32_t, 256> table;
   for (uint32_t i = 0; i < 256; ++i) {
@@ -49,8 +47,6 @@ uint32_t fsdprt::maskedCrc32c(const void *data, size_t size) {
   uint32_t crc = crc32c(data, size);
   return (crc >> 15 | crc << 17) + 0xa282ead8;
 }
-
-//===- Protobuf -----------------------------------------------------------===//
 
 namespace {
 enum WireType { varint = 0, eightBytes = 1, lengthAndBytes = 2, fourBytes = 5 };
@@ -100,8 +96,6 @@ private:
 static double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
-
-//===- Files --------------------------------------------------------------===//
 
 void EventFile::expectFolder(const std::string &folder) {
   std::error_code error;

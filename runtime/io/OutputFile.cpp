@@ -83,8 +83,6 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
   }
 }
 
-//===- Temporary names ----------------------------------------------------===//
-
 // A temporary name has at most 255 bytes, so it contains only this many bytes of FILE's name.
 static constexpr size_t longestBase = 200;
 
@@ -154,8 +152,6 @@ void OutputFile::openTemporary() {
   }
   failed("%s: cannot create a temporary file in its folder: all names are taken", path.c_str());
 }
-
-//===- Opening ------------------------------------------------------------===//
 
 void OutputFile::openName(const std::string &name, int flags) {
   struct stat status;

@@ -37,7 +37,6 @@ public:
   /// Throws Error if open() with these arguments would fail. Leaves no new files behind.
   static void expectWritable(const std::string &path, bool atomic);
 
-  /// Opens or creates a file. Throws Error.
   void open(const std::string &path, bool atomic);
   /// Creates a new file. Throws Error if `path` exists, even as a symbolic link.
   void openNew(const std::string &path);

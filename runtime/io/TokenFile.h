@@ -47,7 +47,6 @@ public:
   void expectUnchanged() const { file.expectContent(content); }
   /// Returns the result of InputFile::comparison() at opening.
   const std::string &comparison() const { return content; }
-  /// Returns the SHA-256 of the whole file as hexadecimal digits.
   std::string sha256() const;
 
 private:

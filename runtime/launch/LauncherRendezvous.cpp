@@ -33,8 +33,6 @@ static constexpr double refusalSeconds = 3;
 // time in seconds for which rank 0 waits for the host to end
 static constexpr double hostEndSeconds = 1;
 
-//===- The host -----------------------------------------------------------===//
-
 namespace {
 class Host final : public ProcessSupervisor {
 public:
@@ -139,8 +137,6 @@ static void becomeHost(int listener) {
   }
   _exit(0);
 }
-
-//===- A rank -------------------------------------------------------------===//
 
 void fsdprt::rendezvous(LaunchOptions &options) {
   if (options.place->rank == 0) {

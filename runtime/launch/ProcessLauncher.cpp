@@ -61,8 +61,6 @@ private:
 };
 } // namespace
 
-//===- Starting -----------------------------------------------------------===//
-
 void Launcher::start(uint32_t rank) {
   int end = host.takeEndOf(rank);
   std::string rankOption = "--launched-rank=" + std::to_string(rank);
@@ -105,8 +103,6 @@ Launcher::~Launcher() {
       waitpid(children[rank].process, nullptr, 0);
   }
 }
-
-//===- Watching -----------------------------------------------------------===//
 
 void Launcher::kill(uint32_t rank, int signal) {
   if (!children[rank].ended && children[rank].process > 0)

@@ -33,8 +33,6 @@ Descriptor::~Descriptor() {
     close(file);
 }
 
-//===- Addresses ----------------------------------------------------------===//
-
 MeetingAddress MeetingAddress::abstract(const std::string &name) {
   MeetingAddress result;
   auto &address = reinterpret_cast<sockaddr_un &>(result.address);
@@ -101,8 +99,6 @@ std::optional<int> fsdprt::processBehind(int file) {
     return std::nullopt;
   return who.pid;
 }
-
-//===- A rank -------------------------------------------------------------===//
 
 namespace {
 class Attempt {

@@ -75,7 +75,6 @@ std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &plac
 /// Returns a text that identifies this machine. Two processes that can share memory get the same
 /// text.
 std::string machineIdentity();
-/// Returns the host name of this machine, for use in messages.
 std::string machineName();
 /// Returns the id of the process at the other end of a Unix socket, or nullopt if that process
 /// belongs to another user.

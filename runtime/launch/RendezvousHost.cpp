@@ -114,8 +114,6 @@ std::string RendezvousHost::missing() const {
   return text;
 }
 
-//===- Connections --------------------------------------------------------===//
-
 /// Waits until a descriptor is ready. Stops waiting at the time `until` or after tellSeconds.
 static void awaitAny(std::vector<pollfd> wanted, double until) {
   double wait = std::clamp(until - Network::get().now(), 0.0, tellSeconds);
@@ -255,8 +253,6 @@ void RendezvousHost::admit(Guest &guest) {
     badInput("%s: expected a rank below the number of ranks, found rank %u of %u",
              nameOf(hello).c_str(), hello.rank, hello.ranks);
 }
-
-//===- Meeting ------------------------------------------------------------===//
 
 void RendezvousHost::checkMachines() const {
   std::string list;

@@ -40,7 +40,6 @@ public:
   double finish(size_t flight);
   const Flight &flight(size_t number) const { return flights[number].flight; }
 
-  /// Returns for how many seconds the links of level `level` were busy.
   double busySeconds(size_t level) const { return busy[level]; }
   uint64_t chunksMoved() const { return chunks; }
 

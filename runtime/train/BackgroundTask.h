@@ -36,7 +36,6 @@ public:
   void start(Work work);
   /// Returns true if no work is running.
   bool hasEnded() const { return ended.load(std::memory_order_acquire); }
-  /// Returns true if the work has ended with an exception.
   bool hasFailed() const { return hasEnded() && problem; }
   /// Sets the flag of the work, so that the work can end early. After this call, finish() throws
   /// Error if the work has ended early.

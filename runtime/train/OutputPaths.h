@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Checks output paths before training starts.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_OUTPUTPATHS_H
 #define FSDPRT_TRAIN_OUTPUTPATHS_H

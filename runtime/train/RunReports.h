@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Reports the ranks, memory, weights and cost of a run, and writes the metrics of each step.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_RUNREPORTS_H
 #define FSDPRT_TRAIN_RUNREPORTS_H

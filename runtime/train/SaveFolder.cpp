@@ -65,8 +65,6 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
   return names;
 }
 
-//===- Finding ------------------------------------------------------------===//
-
 /// Throws an Error that describes `text`, which is the invalid content of 'latest'.
 [[noreturn]] static void failLatest(const std::string &path, std::string text) {
   for (char &c : text)
@@ -82,7 +80,6 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
            advice.c_str());
 }
 
-/// Reads the file 'latest'. Throws Error if the content of the file is invalid.
 static FoundSave readLatest(const std::string &path) {
   std::string file = path + "/latest";
   std::ifstream stream(file);
@@ -159,8 +156,6 @@ std::vector<std::string> fsdprt::savesBeside(const std::string &folder) {
     name = (path.parent_path() / name).string();
   return names;
 }
-
-//===- Saving -------------------------------------------------------------===//
 
 /// Flushes a folder. Does nothing on file systems that cannot flush folders.
 static void flushFolder(const std::string &path) {

@@ -49,7 +49,6 @@ struct SaveChoice {
 SaveChoice findSaves(const std::string &path);
 /// Returns true if `folder` contains a save. The save may be damaged.
 bool hasSaves(const std::string &folder);
-/// Returns true if `save` is one of the saves in the folder `path`.
 bool isSaveIn(const std::string &path, const std::string &save);
 /// Returns the other saves in the parent folder of the save `folder`, newest first.
 std::vector<std::string> savesBeside(const std::string &folder);

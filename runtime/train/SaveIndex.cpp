@@ -37,8 +37,6 @@ std::string SaveIndex::meshText() const {
   return text.empty() ? "one rank" : text;
 }
 
-//===- The layout of an artifact ------------------------------------------===//
-
 static constexpr const char *dtypeNames[] = {"F64", "F32", "F16", "BF16", "I64",
                                              "I32", "I16", "I8",  "BOOL"};
 
@@ -111,8 +109,6 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
     index.files.push_back({rankFileName(rank), "", 0});
   return index;
 }
-
-//===- Writing ------------------------------------------------------------===//
 
 static json meshJson(const SaveIndex &index) {
   json axes = json::array();
@@ -216,8 +212,6 @@ bool SaveIndex::hasLayoutOf(const SaveIndex &other) const {
   return meshJson(*this) == meshJson(other) && unitsJson(*this) == unitsJson(other) &&
          statesJson(*this) == statesJson(other) && files.size() == other.files.size();
 }
-
-//===- Reading ------------------------------------------------------------===//
 
 namespace {
 using fsdpcommon::JsonValue;

@@ -62,8 +62,6 @@ static bool isRounded(const std::string &from, const std::string &to) {
   return from == "F32" ? to != "F64" : to != "F32" && to != "F64";
 }
 
-//===- The index of the save ----------------------------------------------===//
-
 namespace {
 using Key = std::pair<uint64_t, std::string>; // unit and role
 
@@ -119,8 +117,6 @@ static Layout listLayout(const SaveIndex &index, const std::string &file) {
     }
   return layout;
 }
-
-//===- Matching -----------------------------------------------------------===//
 
 class SaveMapping::Matching {
 public:

@@ -35,8 +35,6 @@ using ull = unsigned long long;
 
 static constexpr size_t chunkBytes = 1 << 20;
 
-//===- A file -------------------------------------------------------------===//
-
 /// Returns the tensor `name` in the file of a rank. Throws Error if there is no such tensor, or if
 /// its type or its number of elements differs from the arguments.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
@@ -92,8 +90,6 @@ private:
 
 SavedRun::SavedRun(uint64_t limit) : limit(limit) {}
 SavedRun::~SavedRun() = default;
-
-//===- Finding an undamaged save ------------------------------------------===//
 
 /// Appends the names of the other saves in the same folder to the message of `error`, and throws
 /// `error`.
@@ -205,8 +201,6 @@ void SavedRun::open(const std::string &path, const std::string &artifactFile,
              whyNotLast.c_str());
   refuse(*first);
 }
-
-//===- Loading ------------------------------------------------------------===//
 
 /// Converts `count` floating-point values. If a finite value becomes infinite in the conversion,
 /// stops there and returns the index of this value. Otherwise returns `count`.
@@ -326,8 +320,6 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
     if (file->isOpen())
       file->checked().getFile().expectUnchanged(/*strictly=*/true);
 }
-
-//===- What differs from the saved run ------------------------------------===//
 
 /// Returns a text such as "a step has 9 samples of 'tokens', in the saved run 12". Returns an empty
 /// text if a step has the same inputs in both runs, or if one of the runs has no list of inputs.

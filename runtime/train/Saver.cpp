@@ -43,8 +43,6 @@ void Saver::open(const std::string &newPath, const std::string &resumed, bool fe
     folder.open(path, resumed, fellBack);
 }
 
-//===- Parts of a save ----------------------------------------------------===//
-
 std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) const {
   std::vector<Word> words(rank ? layout.files.size() : 1, mine);
   call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
@@ -150,8 +148,6 @@ uint64_t Saver::commit(const std::string &to, SaveIndex &index) {
   return bytes;
 }
 
-//===- A save before the next step ----------------------------------------===//
-
 uint64_t Saver::save(const RunState &run, fsdprt_session *session,
                      const std::function<void()> &begun) {
   return orAbandon(run.step, [&] {
@@ -167,8 +163,6 @@ uint64_t Saver::save(const RunState &run, fsdprt_session *session,
     return meet(mine, session)[0].bytes;
   });
 }
-
-//===- A save during the next steps ---------------------------------------===//
 
 void Saver::start(const RunState &run, fsdprt_session *session,
                   const std::function<void()> &begun) {

@@ -18,8 +18,6 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-//===- Preparing ----------------------------------------------------------===//
-
 Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
                  std::vector<TrainingObserver *> observers)
     : run{options, artifact, reporter}, observers(std::move(observers)) {
@@ -140,8 +138,6 @@ void Trainer::initialise() {
                            : importWeights(initial, run.artifact, run.session.get()));
 }
 
-//===- Agreement between processes ----------------------------------------===//
-
 /// Tells all processes whether a process requests the end of the run. All processes therefore end
 /// after the same step. Every process must call agree() equally often.
 void Trainer::agree(double cpu) {
@@ -183,8 +179,6 @@ void Trainer::failSpoiled() {
          reason.c_str(), (ull)run.stepsDone, (ull)options.steps,
          kept ? "" : "; without --save or --export the weights are lost");
 }
-
-//===- Steps --------------------------------------------------------------===//
 
 void Trainer::readBlocks(std::vector<float> &blocks) const {
   for (uint32_t rank = run.firstRank; rank < run.lastRank; ++rank)
@@ -347,8 +341,6 @@ void Trainer::train() {
     reporter.line("validation loss %.4f nats per token (%llu batch%s)",
                   printableNumber(validationLoss), (ull)batches, batches == 1 ? "" : "es");
 }
-
-//===- The whole run ------------------------------------------------------===//
 
 /// Restores the step blocks and repeats the last step to find the operation that has produced a
 /// non-finite number. Then throws Error. A non-finite step changes only the step blocks, so the

@@ -60,7 +60,6 @@ public:
   /// opened. Allocates no memory.
   void writeInputs(uint64_t number, bool validating, bool reference);
   bool readsFiles() const { return batches->readFiles(); }
-  /// Throws InputChanged if a file has changed since it was opened.
   void expectUnchanged() const { batches->expectUnchanged(); }
 
 private:

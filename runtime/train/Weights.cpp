@@ -320,8 +320,6 @@ WeightSources fsdprt::importWeights(const InitialWeights &weights, const fsdprt_
   return import.load(session);
 }
 
-//===- Export -------------------------------------------------------------===//
-
 namespace {
 struct Exported {
   uint64_t param;

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Copies parameters from safetensors files to a session, and from a session to a safetensors file.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_WEIGHTS_H
 #define FSDPRT_TRAIN_WEIGHTS_H

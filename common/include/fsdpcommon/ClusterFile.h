@@ -80,7 +80,6 @@ struct Cluster {
   std::map<std::string, double> protocols;
   std::vector<ClusterLink> links;
 
-  /// Returns the number of ranks that the links join.
   uint64_t ranks() const { return links.back().ranks; }
   /// Returns the estimated seconds of a kernel of `kind`: the launch latency plus the longer of the
   /// time of its multiply-adds and the time of its memory accesses.

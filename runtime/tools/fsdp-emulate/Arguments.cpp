@@ -23,8 +23,6 @@ using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxBytes = uint64_t(1) << 33;
 
-//===- Elements -----------------------------------------------------------===//
-
 static uint64_t bitsOf(double value, Type type) {
   switch (type) {
   case Type::F16:
@@ -106,8 +104,6 @@ static uint64_t parseNumber(const std::string &text, Type type, const std::strin
   badInput("--arg=%s: expected a number of type %s, found %s", printable(whole).c_str(),
            nameOf(type), quoted(text).c_str());
 }
-
-//===- Memory -------------------------------------------------------------===//
 
 static void fillFromFile(Storage &storage, const std::string &path, const std::string &whole) {
   std::string where = "--arg=" + printable(whole) + ": ",

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Declares CLI11 validators of values, and a check of combinations of options.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUN_OPTIONCHECKS_H
 #define FSDP_RUN_OPTIONCHECKS_H

@@ -42,8 +42,7 @@ double PeakRates::floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Pro
   return std::max(static_cast<double>(movedBytes) / bytes, computing);
 }
 
-//===- Loops, which return the number of their multiply-adds --------------===//
-
+/// This loop and the loops below return the number of their multiply-adds.
 static uint64_t addPlain() {
   float sum[sums] = {};
   for (int i = 0; i < steps; ++i)
@@ -120,8 +119,6 @@ FSDP_TARGET("amx-tile,amx-bf16") static uint64_t addTiles() {
   return uint64_t(4) * steps * 16 * 16 * 32;
 }
 #endif
-
-//===- Measuring ----------------------------------------------------------===//
 
 /// Measures three rounds and returns the highest rate. The rate of a round is the sum of the rates
 /// of all threads, in bytes or multiply-adds per nanosecond. work(thread) returns the number of
