@@ -99,7 +99,7 @@ public:
   /// Runs all kernels in order and returns the seconds.
   double run(Workers &workers);
   double compileSeconds = 0;
-  int64_t bytes = 0; ///< bytes of intermediate values and scratch
+  int64_t bytes = 0; ///< bytes of intermediate values and of scratch memory
   size_t launches() const { return calls.size(); }
 
 private:

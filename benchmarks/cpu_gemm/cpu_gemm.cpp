@@ -18,8 +18,8 @@
 // Prints the best and the median GFLOP/s of all runs, and the ratio of the best rate to the peak
 // rate. The peak rate is that of the fastest thread, multiplied by the number of threads. Because
 // clock rates vary, the peak is measured before and after each round, on the threads of the round.
-// All arrays are in huge pages. With --cpu-time, a time is the CPU time of the busiest thread,
-// which is useful on machines with other jobs, and oneDNN is measured with one thread only.
+// All arrays are in huge pages. With --cpu-time, a time is the CPU time of the busiest thread, and
+// oneDNN is measured with one thread only. This option is useful on machines with other jobs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,7 +8,7 @@
 //  2. Read the whole file into memory that is aligned to 64 bytes, and check the file's hash.
 //  3. Check the manifest with the verifier of FlatBuffers, and then with the rules in Verify*.cpp.
 //  4. Load the image of compiled code (Image.cpp), and find the function of each kernel phase in
-//     it. Programs of a file without image can be read but not run.
+//     it. If a file has no image, its programs can be read but not run.
 //
 // (V23) The function of a phase has a launch record (fsdprt/launch_record.h) with the extent and
 //       the tile of the phase, and the sizes of scratch memory and bindings of the kernel.

@@ -70,8 +70,8 @@ public:
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 
-  /// Returns the ranks, in row-major order, of the group along the axes `along` that contains
-  /// `rank`. `along` must be strictly ascending.
+  /// Returns the group along the axes `along` that contains `rank`, as a list of ranks in row-major
+  /// order. `along` must be strictly ascending.
   std::vector<uint32_t> group(uint64_t rank, const std::vector<uint32_t> &along) const;
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 

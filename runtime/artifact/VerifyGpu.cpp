@@ -94,7 +94,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // 2 is the size of an element
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // an element has 2 bytes
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }

@@ -58,8 +58,8 @@ RankExecutor::AsyncCopy RankExecutor::copyOf(const Instruction &instruction,
   return transfer;
 }
 
-/// Copies between the rank's file and memory of the GPU that the host cannot address. Passes the
-/// data through the buffer `chunk`.
+/// Copies between the rank's file and GPU memory, if the host cannot address this memory. Passes
+/// the data through the buffer `chunk`.
 void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   for (uint64_t done = 0, part; done < transfer.bytes; done += part) {
     part = std::min<uint64_t>(chunk.size(), transfer.bytes - done);

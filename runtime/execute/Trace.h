@@ -70,7 +70,8 @@ private:
   };
   struct alignas(64) Ring {
     std::vector<Record> records;
-    uint64_t began = 0, next = 0, end = 0; ///< number of started runs; positions in `records`
+    /// `began` is the number of started runs; `next` and `end` are positions in `records`.
+    uint64_t began = 0, next = 0, end = 0;
   };
   bool visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
                 const std::function<bool(const fsdprt_trace_event &)> &visit) const;

@@ -82,7 +82,8 @@ private:
 
   std::string path;
   int file = -1;
-  mutable Version version; ///< last version whose content is known to be that at opening
+  /// The last version of the file that is known to have the content that the file had at opening.
+  mutable Version version;
 };
 
 } // namespace fsdprt

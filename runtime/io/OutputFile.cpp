@@ -62,7 +62,7 @@ static void tryToOpen(const std::string &path) {
 void OutputFile::expectWritable(const std::string &path, bool atomic) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // This only checks permissions, because opening a pipe would wait for a process that reads it.
+    // Only permissions are checked, because opening a pipe would wait for a process that reads it.
     if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
       badInput("%s: cannot write: %s", path.c_str(),
                S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));

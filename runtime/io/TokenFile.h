@@ -8,7 +8,7 @@
 // or it is a text and each of its bytes is an id, or it has the format of llm.c. In the last
 // format, a header of 256 values of type int32 precedes the ids. The first three values are a magic
 // number, a version and the number of tokens. If the magic number is 20240520 and the version is 1,
-// ids have 2 bytes. If they are 20240801 and 7, ids have 4 bytes.
+// ids have 2 bytes. If the magic number is 20240801 and the version is 7, ids have 4 bytes.
 //
 // If an id is not below the limit, the constructor throws Error with the position of the id.
 // expectUnchanged() detects whether the file has changed since it was opened.

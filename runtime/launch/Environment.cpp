@@ -77,8 +77,8 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
 }
 
 /// If torchrun has given this rank the file FOLDER/RANK/error.json, returns FOLDER, which changes
-/// when torchrun restarts the ranks. Returns an empty text if a single torchrun has not started all
-/// ranks.
+/// when torchrun restarts the ranks. Returns an empty text unless all ranks are on this machine,
+/// where a single torchrun has started them.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)

@@ -35,8 +35,9 @@ private:
 struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
-  uint64_t exchanged[4] = {};      ///< bytes by type of collective, as in fsdprt_session_info
-  std::optional<double> saveStall; ///< delay of the steps by saves; empty without a save
+  uint64_t exchanged[4] = {}; ///< bytes by type of collective, as in fsdprt_session_info
+  /// Seconds by which saves delayed the steps; empty without saves.
+  std::optional<double> saveStall;
 };
 
 /// Writes the metrics of step `number`, whose step block is `block`. `validation` points to the

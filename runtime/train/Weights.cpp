@@ -182,7 +182,7 @@ private:
   const InitialWeights &weights;
   const fsdprt_artifact *artifact;
   std::map<std::string, Source> sources;
-  /// For each parameter: its tensor, or null if the parameter keeps the values of the artifact.
+  /// The tensor of each parameter, or null if the parameter keeps the values of the artifact.
   std::vector<const Source *> chosen;
   std::string report;
   uint64_t problems = 0;

@@ -132,7 +132,8 @@ class _Rewriter:
         return tuple(self.call(aten.mul.Tensor, size, x) for x in (cosine, sine))
 
     def absolute(self, pair):
-        """Returns the absolute value of a pair. As in torch, its derivative at zero is zero."""
+        """Returns the absolute value of a pair. As in torch, the derivative of the absolute value
+        at zero is zero."""
         square = self.square(pair)
         is_zero = self.call(aten.eq.Scalar, square, 0.0)
         one = self.call(aten.full_like.default, square, 1.0, pin_memory=False)

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that must not get lost on the way to MLIR: those that stop gradients, and dropout.
+"""Keeps ops that the lowering to MLIR would remove or change: ops that stop gradients, and dropout.
 
 torch-mlir removes ``detach``, and lowers ``dropout`` to random numbers that depend only on a global
 seed. Therefore the exporter replaces both ops in torch's graph by marker ops of this package. In

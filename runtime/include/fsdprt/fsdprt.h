@@ -148,7 +148,7 @@ typedef struct fsdprt_artifact_info {
   /* 2 if the program 'step' changes the loss scale in the step block, 1 if the program does not
      change the loss scale, or 0 if unknown */
   uint32_t loss_scale;
-  uint64_t snapshot_bytes; /* part of host_bytes for copies of states, or 0 */
+  uint64_t snapshot_bytes; /* part of host_bytes that copies of states use, or 0 */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -487,7 +487,7 @@ typedef struct fsdprt_profile_entry {
   const char *label;    /* label of the first command */
   uint64_t runs;        /* number of executions since the profile was last cleared */
   uint64_t nanoseconds; /* time of all these executions */
-  uint64_t bytes;       /* bytes of bindings, or of source and target, over all executions */
+  uint64_t bytes;       /* sum of the bytes of bindings, or of source and target */
   /* Numbers of multiply-adds of contractions over all executions. A multiply-add of f64 counts
      twice. */
   uint64_t multiply_adds, bf16_multiply_adds;
@@ -524,7 +524,7 @@ typedef struct fsdprt_trace_event {
   const char *unit;                /* unit of a collective, or "" */
   uint64_t begin, end;             /* times of CLOCK_MONOTONIC in nanoseconds */
   uint64_t waited;                 /* collective: time in ns for which the rank was idle */
-  uint64_t bytes;                  /* bytes of bindings, or of source and target */
+  uint64_t bytes;                  /* bytes of a launch's bindings, or of source and target */
   uint32_t ahead;                  /* collective: number of launches between start and wait */
 } fsdprt_trace_event;
 
@@ -552,7 +552,7 @@ typedef struct fsdprt_simulated_collective {
   size_t struct_size;
   const char *kind, *unit;
   const char *protocol; /* protocol of the cluster, "switch", or "" for a ring without protocols */
-  uint64_t runs, bytes; /* `bytes` counts the larger of source and target */
+  uint64_t runs, bytes; /* `bytes` adds up the larger of source and target */
   double in_flight_seconds; /* time from begin to end */
   double alone_seconds;     /* what in_flight_seconds would be on idle links */
   double exposed_seconds;   /* time for which the rank waits for the collectives */
