@@ -118,7 +118,7 @@ def train_jax(dtype, ranks):
 
     parameters, loss_of = models.make_jax(LENGTH)
     mesh = Mesh(np.array(jax.devices()), ("shard",))
-    # Shards each value along its first dimension that has a size of at least 64 and a size that is a multiple of the number of ranks.
+    # Shards each value along its first dimension whose size is at least 64 and a multiple of the number of ranks.
     def place(value):
         split = next((i for i, n in enumerate(value.shape) if n % ranks == 0 and n >= 64), None)
         axes = [None] * value.ndim
@@ -178,8 +178,8 @@ def run_own(tools, folder, ranks, threads, dtype):
 
 
 def run_peer(python, name, ranks, threads, dtype):
-    """Runs a program of PyTorch or JAX. If the program has several processes, its memory is taken as the memory of the first process times the number
-    of processes."""
+    """Runs a program of PyTorch or JAX. If the program has several processes, their memory is estimated as the memory of the first process times the
+    number of processes."""
     words = [python, __file__, "--child", name, dtype, str(threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if name == "jax":
