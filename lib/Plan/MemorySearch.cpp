@@ -447,7 +447,8 @@ FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
   return best;
 }
 
-/// Runs step 5 for the first `count` items.
+/// Tries to remove items from the first `count` items, as long as the plan fits the limit (step 5
+/// of the file header).
 LogicalResult Search::dropNeedless(unsigned count, unsigned mostPlans, FoundChoice &best) {
   llvm::BitVector taken(items.size());
   taken.set(0, count);

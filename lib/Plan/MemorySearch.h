@@ -40,8 +40,8 @@ struct FoundChoice : MemoryChoice {
   /// Size of the arena in bytes without the workspace of kernels, and estimated seconds of a step.
   int64_t bytes = 0;
   double seconds = 0;
-  /// Number of calls and number of gathers among which the search chooses, and number of plans that
-  /// the search has packed.
+  /// The search chooses among `numCalls` calls and `numGathers` gathers. It has packed `plans`
+  /// plans so far.
   unsigned numCalls = 0, numGathers = 0, plans = 0;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The faulty process sends the signal that kills or stops it to itself, so that it ends or stops at
-// exactly this place.
+// The faulty process sends a signal to itself. The signal kills or stops the process, so that it
+// ends or stops at exactly this place.
 //
 //===----------------------------------------------------------------------===//
 

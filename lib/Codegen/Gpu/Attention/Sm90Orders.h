@@ -28,7 +28,8 @@ FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, 
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 
-/// Describes the work of the kernel for dK and dV, for the model that chooses the order.
+/// Returns the work of the kernel for dK and dV. chooseKeyOrder() in
+/// AttentionOrder.h chooses the order of the blocks of keys from this work.
 KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape);
 /// Returns the clocks that the model estimates for each block of rows of a head.
 SmallVector<double> clocksOfTiles(AttentionOp op, const Sm90Config &config, const Shape &shape);
