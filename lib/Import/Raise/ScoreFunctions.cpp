@@ -24,8 +24,8 @@
 //
 // A mask with a finite number is accepted only if every row provably keeps a key. If a row were
 // fully masked, the model would compute a mean of the rows of V, but attention with a mask_mod
-// would compute 0. The finite number cannot be left in score_mod instead, because then the gradient of
-// a fully masked row could not be computed from the log-sum-exp.
+// would compute 0. The finite number cannot be left in score_mod instead, because then the gradient
+// of a fully masked row could not be computed from the log-sum-exp.
 //
 //===----------------------------------------------------------------------===//
 
