@@ -32,9 +32,10 @@ using namespace mlir::fsdp;
 namespace {
 /// Properties of a CPU that multiplies bf16 matrices with AMX tiles. On such a CPU, reading and
 /// writing the gradient of the logits' weight once per chunk takes longer than the products, so the
-/// chunks are larger.
+/// chunks are larger. Rows that fill cache lines are stored past the caches.
 struct TileCpuInfo : TargetInfo {
-  ChunkLimits getChunkLimits() const override { return {128 << 20, 16}; }
+  ChunkLimits getChunkLimits() const override { return {256 << 20, 16}; }
+  RowAlignment getRowAlignment() const override { return {64, false}; }
 };
 } // namespace
 
