@@ -32,9 +32,11 @@ using namespace mlir::fsdp;
 namespace {
 /// Properties of a CPU that multiplies bf16 matrices with AMX tiles. The gradient of the logits'
 /// weight is read and written once per chunk. On such a CPU, this takes longer than the products of
-/// a chunk of the usual size. The chunks are therefore larger than on other CPUs.
+/// a chunk of the usual size. The chunks are therefore larger than on other CPUs. Rows
+/// that fill cache lines are stored past the caches.
 struct TileCpuInfo : TargetInfo {
-  ChunkLimits getChunkLimits() const override { return {128 << 20, 16}; }
+  ChunkLimits getChunkLimits() const override { return {256 << 20, 16}; }
+  RowAlignment getRowAlignment() const override { return {64, false}; }
 };
 } // namespace
 

@@ -16,9 +16,11 @@
 //    Only factors whose rows are long and not a multiple of the alignment are changed.
 // 2. If the factor is the result of a dispatch, this dispatch writes longer rows. This requires
 //    that only dispatches read the factor and that none of them overwrites it. The padding at the
-//    end of a row is never read.
-// 3. Any other factor, such as a parameter, is copied to longer rows if contractions read each of
-//    its elements often enough.
+//    end of a row is never read. The operands of the dispatch that have the shape of the factor are
+//    padded in the same way if possible, and then their operands. The factor can therefore still
+//    overwrite one of them.
+// 3. Any other factor, such as a parameter, is copied to longer rows if `copies` is true and
+//    contractions read each of its elements often enough.
 //
 // O(operands). Does not align rows that only maps and sums read, because this would save only a few
 // per cent of their time.
@@ -82,6 +84,12 @@ static bool isWrittenFreely(Value v) {
   Value made =
       dispatch.getBody().front().getTerminator()->getOperand(cast<OpResult>(v).getResultNumber());
   return isa_and_present<linalg::GenericOp, linalg::ContractOp>(made.getDefiningOp());
+}
+
+/// Returns true if `v` is the result of a dispatch that can write longer rows, and if only
+/// dispatches that can read longer rows use it.
+static bool canPadResult(Value v) {
+  return isWrittenFreely(v) && llvm::all_of(v.getUses(), isOnlyRead);
 }
 
 static SmallVector<OpFoldResult> indices(OpBuilder &b, ArrayRef<int64_t> values) {
@@ -176,6 +184,27 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
     return RankedTensorType::get(shape, type.getElementType());
   }
 
+  /// Runs step 2: pads the result to rows of `columns` elements, and all operands that can be
+  /// padded with it.
+  void padWithOperands(OpResult result, int64_t columns) {
+    SmallVector<int64_t> shape(cast<RankedTensorType>(result.getType()).getShape());
+    SmallVector<OpResult> todo = {result};
+    while (!todo.empty()) {
+      OpResult next = todo.pop_back_val();
+      auto type = cast<RankedTensorType>(next.getType());
+      if (type.getShape() != ArrayRef(shape))
+        continue; // padded already, as an operand of another dispatch
+      SmallVector<int64_t> padded(shape);
+      padded.back() = columns;
+      padResult(next, RankedTensorType::get(padded, type.getElementType()));
+      ++numPadded;
+      for (Value operand : next.getOwner()->getOperands())
+        if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+            type && type.getShape() == ArrayRef(shape) && canPadResult(operand))
+          todo.push_back(cast<OpResult>(operand));
+    }
+  }
+
   void runOnOperation() override {
     llvm::SetVector<Value> factors;
     getOperation().walk([&](DispatchOp dispatch) {
@@ -187,12 +216,10 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
       std::optional<RankedTensorType> padded = getPadded(factor);
       if (!padded)
         continue;
-      if (isWrittenFreely(factor) && llvm::all_of(factor.getUses(), isOnlyRead)) {
-        padResult(cast<OpResult>(factor), *padded);
-        ++numPadded;
-      } else if (copyPadded(factor, *padded)) {
+      if (canPadResult(factor))
+        padWithOperands(cast<OpResult>(factor), padded->getShape().back());
+      else if (copies && copyPadded(factor, *padded))
         ++numCopied;
-      }
     }
   }
 };

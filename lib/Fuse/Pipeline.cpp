@@ -29,8 +29,8 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
                                               {"min-rows", std::to_string(chunks.minRows)},
                                               {"warnings", isGiven ? "true" : "false"}}));
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
-  if (int64_t bytes = target->getRowAlignment())
-    pm.addNestedPass<func::FuncOp>(createAlignRowsPass({bytes}));
+  if (RowAlignment rows = target->getRowAlignment(); rows.bytes)
+    pm.addNestedPass<func::FuncOp>(createAlignRowsPass({rows.bytes, rows.copies}));
   pm.addNestedPass<func::FuncOp>(createAssignInplacePass());
   pm.addNestedPass<func::FuncOp>(createVerifyFusedPass());
 }

@@ -26,6 +26,12 @@ struct ChunkLimits {
   int64_t minRows;  ///< least number of rows of a chunk; has precedence over `maxBytes`
 };
 
+/// The alignment of the rows of operands with which matrix products are fastest.
+struct RowAlignment {
+  int64_t bytes; ///< a row has a multiple of this number of bytes; 0 for no alignment
+  bool copies;   ///< true if it saves time to copy an operand that is not aligned
+};
+
 /// Properties of a target. The default implementations describe a CPU.
 class TargetInfo {
 public:
@@ -35,9 +41,8 @@ public:
   /// chunk has at least 16 rows, the kernel of a contraction can use each element of an operand
   /// several times after one load.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment in bytes that a matrix product requires for rows of its operands.
-  /// Returns 0 if it requires no alignment.
-  virtual int64_t getRowAlignment() const { return 0; }
+  /// Returns the alignment of rows of operands of matrix products.
+  virtual RowAlignment getRowAlignment() const { return {0, false}; }
   /// Returns true if the host can run the kernels. If it returns true, updates of offloaded state
   /// run on the host.
   virtual bool hostComputes() const { return true; }

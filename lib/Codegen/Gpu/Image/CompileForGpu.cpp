@@ -112,7 +112,7 @@ public:
   ChunkLimits getChunkLimits() const override { return {256 << 20, 2048}; }
   /// Rows are aligned to 16 bytes, because tensor maps and the widest form of cp.async copy
   /// multiples of 16 bytes.
-  int64_t getRowAlignment() const override { return 16; }
+  RowAlignment getRowAlignment() const override { return {16, true}; }
   bool hostComputes() const override { return false; }
   StringRef getClusterName() const override { return gpuClusterName; }
   std::optional<std::string> whyNoAttention(Operation *op) const override {
