@@ -40,8 +40,8 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
 }
 
 namespace {
-/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has further terms, which
-/// the three numbers do not describe.
+/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has further terms besides
+/// these three.
 struct Linear {
   int64_t row = 0, column = 0, offset = 0;
   bool hasRest = false;

@@ -112,7 +112,7 @@ TileExpr MaskReader::readInteger(Value value) {
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
   IntegerRange bound = typeRange(value.getType());
-  // Replace a tree by a leaf if it may wrap or if it contains a 64-bit scalar.
+  // Replace the tree by a leaf if the tree may wrap or contains a 64-bit scalar.
   auto isLong = [&](TileExpr e) {
     return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
            isHuge(typeRange(e.value().getType()));
@@ -280,8 +280,8 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow a 64-bit scalar only if the other operand is small. If the scalar is outside [-far, far],
-  // it is clamped, but the sign of the difference is still correct.
+  // Allow a 64-bit scalar only if the other operand is small. A scalar outside [-far, far] is
+  // clamped, but the sign of its difference to the other operand is still correct.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));

@@ -86,9 +86,8 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds two numbers to the element of `bytes` for each category: the bytes of the persistent
-/// buffers, and the peak of the live bytes of all other buffers. This peak is the greatest over all
-/// programs.
+/// For each category, adds the bytes of the persistent buffers and a peak to an element of `bytes`.
+/// The peak is that of the live bytes of all other buffers, in the program in which it is greatest.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {

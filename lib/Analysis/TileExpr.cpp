@@ -29,7 +29,7 @@ struct TileExpr::Node {
   Symbol symbol = Symbol::Begin;
   Value value = {};
   SmallVector<int64_t, 2> factors = {};   // factors of the terms of a sum
-  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands of another kind
+  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands of any other tree
   IntegerRange range = {-limit, limit};
   unsigned size = 1; // number of nodes of the tree, where a shared node counts at each occurrence
 };

@@ -15,8 +15,8 @@
 // hold:
 //  (a) The op of the value is a slice, a concatenation, fsdp.random, or a map of at most `max-ops`
 //      scalar ops. The only math functions in the map are square roots, absf, fma and copysign.
-//  (b) The clone may require that operands are saved that would not be saved otherwise. Together,
-//  these operands have at most 1/8 of the bytes of the value. Parameters, arguments, constants, and
+//  (b) The operands that are saved only because of the clone have together at most 1/8 of the bytes
+//  of the value. Parameters, arguments, constants, and
 //  values that are saved anyway do not count.
 //
 // If an op in the backward reads a reshaped forward value, the pass first gives this op a reshape
@@ -97,8 +97,8 @@ static bool isCall(Operation &op) {
 }
 
 bool CheapClones::isCheap(Operation *op) {
-  // A random number depends only on the operands of the op and on its index, so a clone computes
-  // the same numbers.
+  // A random number depends only on its index and the op's operands, so a clone computes equal
+  // numbers.
   if (isa<RandomOp>(op))
     return true;
   if (op->getNumResults() != 1 || !isViewOrMap(op) ||

@@ -36,9 +36,9 @@ const Cluster &getGpuCluster();
 ///
 ///   bytes * (n - 1) / n / bandwidth + latency of the n - 1 steps
 ///
-/// If the links of a level connect groups of m ranks of the ring with each other, each group has m
-/// such links. The bandwidth of the level is then m times the bandwidth of one link. NCCL estimates
-/// the time in the same way (src/graph/tuning.cc).
+/// The links of a level connect groups of ranks with each other. A group that contains m ranks of
+/// the ring uses m links, so its bandwidth is m times the bandwidth of one link. NCCL estimates the
+/// time in the same way (src/graph/tuning.cc).
 double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride,
                       unsigned rounds = 1);
 

@@ -30,8 +30,8 @@ std::string describeCommand(Operation *command);
 struct NumberedCommand {
   Operation *op;
   int64_t number;
-  /// Number of the loop around the command, and number of the last command in that loop. Both are
-  /// -1 if the command is in no loop.
+  /// `loopFirst` is the number of the loop around the command. `loopLast` is the number of the last
+  /// command in this loop. If the command is in no loop, the two members are -1.
   int64_t loopFirst = -1, loopLast = -1;
   /// Number of times that the program runs the command.
   int64_t turns = 1;
@@ -39,7 +39,7 @@ struct NumberedCommand {
 
 SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
-/// Number of the first command that needs a buffer, and number of the last command that needs it.
+/// The commands with the numbers `first` to `last`, during which a buffer is needed.
 /// - A buffer that is used inside and outside a loop is needed during the whole loop.
 /// - The source and the target of an asynchronous transfer are needed until the wait for the
 ///   transfer.

@@ -61,9 +61,9 @@ constexpr int64_t kRankBlockSize = 8;
 /// argument. Update replaces the argument by a value that is computed from the step block.
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// Attribute of the argument by which Differentiate multiplies the loss. Update replaces the
-/// argument by the value count · n / (sum of the counts of n micro-batches). `count` is the number
-/// of targets of one micro-batch that are not ignored. n is the number of micro-batches on all
-/// ranks.
+/// argument by the value `count` · `n` / `total`. `count` is the number of targets of one
+/// micro-batch that are not ignored. `n` is the number of micro-batches on all ranks. `total` is
+/// the sum of `count` over them.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 /// Attribute of a result of the function. Import adds such a result for each lookup, and Update
 /// removes the result. The result is a tensor<i64>, which contains an id that is out of range, or 0
