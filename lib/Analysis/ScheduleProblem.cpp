@@ -186,7 +186,7 @@ void ScheduleProblem::findWindows() {
           transfer.latest = std::min(transfer.latest, commands[later].slot);
         else if (commands[later].home !=
                  commands[transfer.command]
-                     .home) // a later transfer, whose window is already known
+                     .home) // command `later` moves with a later transfer, whose window is known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

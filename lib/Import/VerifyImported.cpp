@@ -136,7 +136,8 @@ LogicalResult VerifyImportedPass::verifyValues() {
   return result;
 }
 
-/// Verifies that an integer parameter is frozen and has a representable constant as initial value.
+/// Verifies that an integer parameter is frozen, and that its type can represent the initial value,
+/// which must be a constant.
 LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr name) {
   auto type = cast<RankedTensorType>(arg.getType());
   auto fail = [&] {

@@ -100,8 +100,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the list of groups of neighbours. Must be called after the programs are added, because
-/// adding a program numbers the groups that it uses.
+/// Adds the list of groups of neighbours. Must be called after the programs are added, because a
+/// program numbers the groups that it uses when it is added.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -111,7 +111,7 @@ std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   return list;
 }
 
-/// Adds the offset and size of the values of a parameter. Returns null if the model contains none.
+/// Adds the offset and size of a parameter's values. Returns null if the model contains no values.
 FailureOr<Offset<fb::Value>> ManifestBuilder::addValue(StringRef param, Location loc) {
   auto place = values.places.find(param);
   if (place == values.places.end())
@@ -256,7 +256,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// Among the states of the layout, returns the index of the state that an fsdp.initialise writes.
+/// Returns the index, in the states of the layout, of the state that an fsdp.initialise writes.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {

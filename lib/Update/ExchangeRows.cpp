@@ -82,8 +82,8 @@ struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
 
 } // namespace
 
-/// Marks an op that exchanges rows. Because of this mark, reports can distinguish the op from
-/// collectives of whole units, and the result of the op from activations.
+/// Marks an op that exchanges rows. Reports use this mark to distinguish the op from collectives of
+/// whole units. They also use it to distinguish the result of the op from activations.
 template <typename Op>
 Value RowExchange::mark(Op op) {
   op->setAttr(FSDPDialect::rowsAttr, FlatSymbolRefAttr::get(unit.getSymNameAttr()));
@@ -109,8 +109,8 @@ Value RowExchange::createFirst() {
   return createElementView(b, loc, OwnPieceOp::create(b, loc, own, firsts, meshName(), axes()), 0);
 }
 
-/// `ids` are the ids of all ranks. Builds, for each id, the index that the row of the id has in the
-/// shard of this rank. The index is `rows` if another rank owns the row.
+/// `ids` are the ids of all ranks. Builds the index of each id's row in the shard of this rank. The
+/// index is `rows` if another rank owns the row.
 Value RowExchange::createLocalIds(Value ids) {
   auto type =
       RankedTensorType::get(cast<RankedTensorType>(ids.getType()).getShape(), b.getI64Type());

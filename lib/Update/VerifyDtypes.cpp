@@ -158,8 +158,8 @@ void DtypeChecker::checkCollective(Operation *op, StepPart part) {
     require(op, found, f32, (stringifyStepPart(part) + " reduction over ranks").str());
 }
 
-/// Checks the types of `grad`, a cotangent of a parameter, and of the op that sums up this
-/// cotangent before it is rounded.
+/// `grad` is a cotangent of a parameter. Checks its type, and the type of the op that computes it
+/// as a sum before it is rounded.
 void DtypeChecker::checkCotangent(Value grad, ReduceScatterOp reduce) {
   require(reduce, elementType(grad), asked, "gradient reduction over ranks");
   Operation *def = grad.getDefiningOp();
@@ -179,8 +179,8 @@ void DtypeChecker::checkOp(Operation *op) {
       checkCotangent(grad, reduce);
     return;
   }
-  // The exchange of looked-up rows has the type that the model uses, and is not checked. A gather
-  // exchanges the gradients of these rows, and is checked.
+  // Do not check the exchange of looked-up rows, which has the type of the model. But check
+  // gathers, which exchange the gradients of these rows.
   bool gathersRows = isa<AllGatherOp>(op) && part == StepPart::gradient;
   if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) ||
       gathersRows)

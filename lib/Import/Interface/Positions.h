@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The values of `--params` and `--buffer` identify an argument or a constant by its position in the
-// file or by its name. fsdp-select-entry stores the positions in attributes before other passes
+// The options `--params` and `--buffer` identify an argument or a constant by its position in the
+// file or by its name. fsdp-select-entry stores these positions in attributes before other passes
 // move ops.
 //
 //===----------------------------------------------------------------------===//
@@ -47,7 +47,7 @@ std::optional<int64_t> getPosition(Operation *constant);
 /// an empty string if the location has no name.
 std::string nameFromLocation(Location loc);
 
-/// Returns the public function of a module that has a body, or null if there is no such function.
+/// Returns the public function with a body in a module, or null if the module has none.
 func::FuncOp getEntry(Operation *module);
 
 } // namespace mlir::fsdp

@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Reason why a softmax between two products cannot be raised to attention, and the op because of
-/// which it cannot be raised.
+/// Reason why a softmax between two products cannot be raised to attention, and the op that
+/// prevents it.
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;

@@ -29,8 +29,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The value of a scalar: an integer (with 64 bits if the scalar is an index) or a float. If it is
-/// neither, the value is unknown. Two unknown values with the same `number` are equal.
+/// The value of a scalar: an integer (with 64 bits if the scalar is an index), a float, or unknown.
+/// Two unknown values with the same `number` are equal.
 struct MaskValue {
   std::optional<APInt> integer;
   std::optional<APFloat> real;

@@ -63,7 +63,7 @@ static HloResult lowerConstant(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{arith::ConstantOp::create(b, op->getLoc(), value)};
 }
 
-/// Replaces a composite by a call of the function that it names as its decomposition.
+/// Replaces a composite by a call of the function in its attribute `decomposition`.
 static HloResult lowerComposite(OpBuilder &b, Operation *op) {
   auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(op->getAttr("decomposition"));
   auto function = symbol ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, symbol) : nullptr;

@@ -33,7 +33,7 @@ AffineExpr fsdp::affineIndex(Value index) {
     return getAffineDimExpr(loop.getDim(), context);
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::IndexCastUIOp>(op))
     return affineIndex(op->getOperand(0));
-  // Ignore the truncation, because every index of a tensor is assumed to fit in an i32.
+  // Ignore a truncation to i32 or wider, because the index of a tensor is assumed to fit in an i32.
   if (auto trunc = dyn_cast_or_null<arith::TruncIOp>(op);
       trunc && trunc.getType().getIntOrFloatBitWidth() >= 32)
     return affineIndex(trunc.getIn());
