@@ -15,10 +15,9 @@
 //    Opaque, which means that only its range is known.
 // 2. Each comparison is converted to conditions of the form `tree >= 0`, for example a >= b to a -
 //    b >= 0. An unsigned comparison is converted to two conditions if an operand may be negative.
-// 3. A condition on a minimum is split into a conjunction: min(x, y) + c >= 0 holds if both x + c
-//    >= 0 and y + c >= 0 hold. Conditions on maxima and selects are split similarly. A negation of
-//    a formula is replaced
-//    by negations of its conditions.
+// 3. A condition on a minimum is split into a conjunction: min(x, y) + c >= 0 becomes x + c >= 0
+//    and y + c >= 0. Conditions on maxima and selects are split similarly. A negation of a formula
+//    is replaced by negations of its conditions.
 //
 //===----------------------------------------------------------------------===//
 

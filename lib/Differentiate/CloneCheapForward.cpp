@@ -23,8 +23,8 @@
 // of its own. After that, the pass visits the forward values from last to first. The operands of a
 // clone remain saved, so a clone never reads another clone. O(ops).
 //
-// This pass recomputes only cheap values. lib/Plan recomputes costly values, because the compiler
-// can choose costly values only after it has packed the arena.
+// This pass recomputes only cheap values. The stage Plan recomputes costly values, because the
+// compiler can choose these only after it has packed the arena.
 //
 //===----------------------------------------------------------------------===//
 

@@ -182,7 +182,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // error (C1), which the verifier of the program reports
+    return success(); // the verifier of the program reports error (C1)
   auto loop = op->getParentOfType<LoopOp>();
   for (SliceAttr slice : slices) {
     auto buffer = tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
@@ -391,7 +391,7 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // error (C1), which the verifier of the program reports
+    return success(); // the verifier of the program reports error (C1)
   for (auto state : layout.getOps<StateSlotOp>())
     if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
       return success();

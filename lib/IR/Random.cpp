@@ -149,7 +149,7 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   return c;
 }
 
-/// Selects the word with the index `element` modulo words.size(). words.size() is a power of two.
+/// Selects the word with the index `element` modulo the number of words, which is a power of two.
 static Value pick(Words w, ArrayRef<Value> words, Value element) {
   Value x = words.back();
   for (int64_t i = words.size() - 2; i >= 0; --i)

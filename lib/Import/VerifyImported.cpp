@@ -239,8 +239,8 @@ LogicalResult VerifyImportedPass::verifyResult() {
   return diag;
 }
 
-/// Returns whether `type` is a float, an integer or an index, or a tensor of static shape whose
-/// elements have such a type.
+/// Returns whether `type` is a float, an integer or an index, or a tensor of static shape with
+/// elements of one of these types.
 static bool isPlain(Type type) {
   if (auto tensor = dyn_cast<RankedTensorType>(type)) {
     if (!tensor.hasStaticShape())

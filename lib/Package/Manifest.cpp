@@ -13,7 +13,7 @@
 // Units, kernels, layouts and programs have the same order as in the module. The parameters of all
 // units are in one list, in the order of the units. Each part of the FlatBuffer is built in a
 // separate statement. If parts were built in the arguments of one call, the C++ compiler could
-// choose the order of the parts, and the bytes of the manifest would depend on this order.
+// choose their order. The bytes of the manifest would then depend on this order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,8 +11,8 @@
 // 1. Walk the objects. Look up each key in the table (ConfigKeys.def). If the table does not
 //    contain a key, compare the key with the names of the options of fsdp-compile. Underscores may
 //    replace dashes.
-// 2. Check the JSON type of the value, and map it to settings of options. "auto" and null set
-//    nothing.
+// 2. Check the JSON type of the value, and map it to settings of options. The values "auto" and
+//    null set nothing.
 // 3. Report an error if two keys set the same option to different values.
 //
 // O(keys · rows).

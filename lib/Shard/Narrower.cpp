@@ -51,7 +51,7 @@ void Narrower::convertOperand(OpOperand &operand, bool toNarrow) {
   if (!isa<RankedTensorType>(v.getType()) || element == wanted)
     return;
   if (!(toNarrow ? element.isF32() : narrowed.contains(v)))
-    return; // the operand has had this type in the model
+    return; // keep the type that the operand has in the model
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(operand.getOwner());
   auto shape = cast<RankedTensorType>(v.getType()).getShape();
@@ -339,7 +339,7 @@ void Narrower::rewrite(Operation *op) {
     return;
   }
   if (isa<CrossEntropyOp>(op))
-    // The op reads logits of any type and computes in f32.
+    // The kernel reads logits of any type and computes in f32.
     return;
   // All operands of a concatenation or an insertion must have the same type. All other ops get f32
   // operands.

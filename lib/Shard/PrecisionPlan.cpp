@@ -258,7 +258,7 @@ void PrecisionPlan::decide(Operation *op) {
 }
 
 /// Returns the reason why `v` remains f32. `measured` contains the statistics before `v`. A
-/// statistic is an f32 value that does not flow. It is computed from flowing values or from other
+/// statistic is an f32 value that does not flow, but is computed from flowing values or from other
 /// statistics.
 StringRef PrecisionPlan::getReason(Value v, DenseSet<Value> &measured) const {
   if (kept.contains(v))

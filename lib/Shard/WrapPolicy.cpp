@@ -42,8 +42,8 @@ static bool endsInNumber(StringRef component) {
 }
 
 /// Finds the first component of `name`, from byte `from` on, that `accept` accepts. Returns the
-/// prefix of `name` that ends with this component. Returns an empty string if there is no such
-/// component, or if it is the last component of the name.
+/// prefix of `name` that ends with this component. Returns an empty string if `accept` accepts no
+/// component, or first accepts the last component.
 static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {
     size_t end = componentEnd(name, begin);

@@ -15,12 +15,12 @@
 //    index shard index · shard_size + i.
 // 4. If the step is not finite, every new value equals the old value.
 // 5. State in bf16 is computed in f32, and then rounded stochastically to one of the two nearest
-//    bf16 numbers. The probabilities of the two numbers are such that the expected value is the f32
-//    number. If the state were rounded to the nearest bf16 number, every change that is small
-//    compared with the state would be lost. The random bits come from Philox: the key is the seed,
-//    and the counter is (index, index / 2^32, step, 2^31 + number of the unit). The first state
-//    uses the low half of the first random word, and the second state uses the high half. The
-//    number of the unit is an operand of the op, so that equal units share a kernel.
+//    bf16 numbers. The expected value of the result is the f32 number. If the state were rounded to
+//    the nearest bf16 number, every change that is small compared with the state would be lost. The
+//    random bits come from Philox: the key is the seed, and the counter is (index, index / 2^32,
+//    step, 2^31 + number of the unit). The first state uses the low half of the first random word,
+//    and the second state uses the high half. The number of the unit is an operand of the op, so
+//    that equal units share a kernel.
 //
 // O(units) ops.
 //

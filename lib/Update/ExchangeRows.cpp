@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Looks up T ids per rank in a table of n · R rows. Rank r holds the rows from r · R to (r + 1) · R
-// - 1.
+// Looks up T ids per rank in a table of n · R rows. Rank r holds the R rows that begin with row r ·
+// R.
 //
 //   unshard_rows    ids of all   all_gather                      [n · T]
 //                   picked       own rows at the ids, else 0     [n · T, D]
@@ -17,8 +17,8 @@
 //                   shard        · 1/n, without the last row
 //
 // 1. Build `first`, the number of the rank's first row, as element r of the list 0, R, 2R, ...
-// 2. In place of a row that another rank owns, read 0. Add the gradient of such a row to an
-//    additional row R, which is dropped.
+// 2. In place of a row that another rank owns, read 0. Add the gradient of a row of another rank to
+//    an additional row R, which is dropped.
 // 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
 //
 // In the sum over the n ranks, at most one of the n terms is not 0, so the sum is exact in any

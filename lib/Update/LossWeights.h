@@ -24,8 +24,8 @@ struct LossWeight {
 };
 
 /// Counts the targets of a micro-batch and computes the weight of the loss of this micro-batch. The
-/// loss of the whole batch is the mean of `terms` such losses. Must be called before the loops over
-/// micro-batches are built.
+/// loss of the whole batch is the mean of the weighted losses of `terms` micro-batches. Must be
+/// called before the loops over micro-batches are built.
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
 /// Counts the targets of all micro-batches on all ranks, at the begin of the program. Replaces the

@@ -47,15 +47,15 @@ public:
 
   int64_t getPosition(Operation *op) const { return positions.lookup(op); }
   /// Returns the last position at which an op reads the content of `value` or of a view of `value`.
-  /// If a loop reads a value that is defined outside the loop, the position of that read is the end
-  /// of the loop, because the next iteration reads the value again.
+  /// If a loop reads a value from outside the loop, the position of the read is the end of the
+  /// loop, because the next iteration reads the value again.
   int64_t getEnd(Value value);
   /// Declares that no kernel may overwrite `value`. The planner calls this method for each function
   /// argument that no result updates.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
-  /// Returns true if the kernel that `call` calls may overwrite operand `index`. The kernel may do
-  /// so if no later op reads the content of the operand, and if no other operand of the call shares
+  /// Returns true if the kernel that `call` calls may overwrite operand `index`. This is the case
+  /// if no later op reads the content of the operand, and no other operand of the call shares
   /// memory with the operand.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 

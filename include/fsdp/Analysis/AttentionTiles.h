@@ -63,9 +63,9 @@ private:
 };
 
 /// A range of keys that a kernel visits for a tile of rows, or a range of rows that it visits for a
-/// tile of keys. The subrange [fullBegin, fullEnd) is mask-free, and begin <= fullBegin <= fullEnd
-/// <= end holds. The bounds are trees (TileExpr.h) over the tile's begin and end, the batch, the
-/// head, and scalars of the region.
+/// tile of keys. The subrange [fullBegin, fullEnd) of [begin, end) is mask-free. The bounds are
+/// trees (TileExpr.h) over the tile's begin and end, the batch, the head, and scalars of the
+/// region.
 struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;
 };

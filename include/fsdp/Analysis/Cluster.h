@@ -25,8 +25,8 @@ const Cluster &getCpuCluster();
 
 /// Name of getGpuCluster() as a value of --cluster.
 inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
-/// Returns a cluster of eight H100 GPUs that NVLink connects. examples/clusters/8xH100.json
-/// describes the same cluster.
+/// Returns a cluster of eight H100 GPUs that NVLink connects. The file
+/// examples/clusters/8xH100.json describes this cluster, too.
 const Cluster &getGpuCluster();
 
 /// Returns the seconds that a ring collective takes. The ring has n = `ranks` ranks, and the

@@ -50,7 +50,7 @@ llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program,
                                                    SymbolTableCollection &tables);
 
 /// Sets the lifetimes of the buffers of `program`. These are the buffers whose names have the form
-/// `@PROGRAM.N`. If no command of `program` uses such a buffer, erases the buffer.
+/// `@PROGRAM.N`. Erases each of these buffers that no command of `program` uses.
 void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
 
 } // namespace mlir::fsdp

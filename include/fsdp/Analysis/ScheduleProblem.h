@@ -83,11 +83,11 @@ public:
     /// `prologue` lists the commands that move with the start of the transfer. `epilogue` lists the
     /// commands that move with the wait for the transfer.
     llvm::SmallVector<unsigned> prologue, epilogue;
-    unsigned earliest = 0, latest = 0; ///< first and last slot to which the dependences allow the
-                                       ///< transfer to extend
+    /// The dependences allow the transfer to extend from slot `earliest` to slot `latest`.
+    unsigned earliest = 0, latest = 0;
   };
 
-  /// Adds a command and returns its index.
+  /// Adds a command and returns the index of the command.
   unsigned addCommand(Kind kind, double seconds, int64_t live);
   /// Adds the constraint that the command `later` must run after the command `earlier`.
   void addDependence(unsigned earlier, unsigned later);

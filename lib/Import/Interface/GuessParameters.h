@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Guesses which arguments are parameters. fsdp-lift-parameters calls these functions if neither the
-// model nor an option names a parameter.
+// Guesses which arguments are parameters. The pass fsdp-lift-parameters calls these functions if
+// neither the model nor an option names a parameter.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,9 +24,9 @@
 //  4. A float constant that is not trained stays a constant, and `fsdp.constants` lists it. A
 //     constant that is a large resource instead becomes a frozen parameter, which is sharded. The
 //     pass emits an error if the values of the constant are elided.
-//  5. The name of a parameter is the value of the attribute or, if there is none, the name in the
-//     location, the resource key or `param.N`. "rename" in the sidecar overrides this name. Values
-//     of trained constants are moved to the module attribute `fsdp.values = {name =
+//  5. The attribute gives the name of a parameter. Without the attribute, the name is that in the
+//     location, the resource key or `param.N`. The entry "rename" in the sidecar overrides this
+//     name. Values of trained constants are moved to the module attribute `fsdp.values = {name =
 //     dense_resource<..>}`.
 //
 // See also InferInit.cpp (initial values without `fsdp.values`), NameBatch.cpp (names of batch

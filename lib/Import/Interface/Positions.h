@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The options `--params` and `--buffer` identify an argument or a constant by its position in the
-// file or by its name. fsdp-select-entry stores these positions in attributes before other passes
-// move ops.
+// file or by its name. The pass fsdp-select-entry stores these positions in attributes before other
+// passes move ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// Discardable attribute: the position of an argument or constant. fsdp-name-batch removes it.
+/// Discardable attribute: position of an argument or constant. The pass fsdp-name-batch removes it.
 inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 
 /// Discardable attribute of a constant for which --buffer specifies `keep` or a file.

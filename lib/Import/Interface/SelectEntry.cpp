@@ -74,7 +74,7 @@ func::FuncOp SelectEntryPass::findEntry() {
   return nullptr;
 }
 
-/// Erases unused globals. torch writes `ml_program.global private mutable @global_seed`.
+/// Erases unused globals, such as `ml_program.global private mutable @global_seed` of torch.
 void SelectEntryPass::dropGlobals() {
   ModuleOp module = getOperation();
   for (auto global : llvm::make_early_inc_range(module.getOps<ml_program::GlobalOp>()))

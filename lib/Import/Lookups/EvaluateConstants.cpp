@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Some indices, such as buckets of relative positions, depend on no input, but IntegerRange.h
-// cannot bound them because they contain a rounded logarithm. This pass computes the values of such
-// indices.
+// cannot bound them because they contain a rounded logarithm. This pass computes the values of
+// these indices.
 //
 //   generic outs(..) {                          %t = constant dense<[..]> : tensor<32x32xi64>
 //     %d = %j - %i                              generic ins(%t) outs(..) {

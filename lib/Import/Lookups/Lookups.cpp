@@ -126,7 +126,7 @@ static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
              : std::nullopt;
 }
 
-/// Builds a generic that computes the values of `index`. computeSlice() explains `nested`.
+/// Builds a generic that computes the values of `index`. For `nested`, see computeSlice().
 static FailureOr<Ids> buildIds(linalg::GenericOp generic, Value index, bool nested, OpBuilder &b) {
   FailureOr<Slice> slice = computeSlice(generic, index, nested);
   if (failed(slice))

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Evaluates mask_mod at single positions (b, h, i, j). mask_mod may compute with indices and with
+// Evaluates mask_mod at single positions (b, h, i, j). The region may compute with indices and with
 // elements of constant tables, including tables that elementwise ops compute from constants.
 //
 //   ids = [7 7 7 3 3]     j <= i and ids[i] == ids[j]     i = 3:  j = 3 is kept, for any ids

@@ -285,7 +285,7 @@ static bool holdsRowMax(const Point &point, unsigned depth = 0) {
 }
 
 /// Returns an op between two products that computes exp(x - m), where the formula of m contains the
-/// maximum of a row. Returns null if there is no such op.
+/// maximum of a row. Returns null if no op matches.
 static math::ExpOp matchUnraised(linalg::GenericOp op) {
   if (!isParallel(op))
     return {};

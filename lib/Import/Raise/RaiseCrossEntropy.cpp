@@ -125,9 +125,9 @@ static bool countsOthers(const Point &count, const Loss &loss) {
   return target.value == loss.target.value && target.at.size() == sum->symbols.size();
 }
 
-/// Follows the uses of the sum. Continues as long as a value has only one use, and the use
-/// multiplies or divides the value by a constant, or divides it by the count of rows that are not
-/// ignored. Updates `loss.factor` and `counted`. Returns the result of the last op.
+/// Follows the uses of the sum. Continues as long as a value has only one use, which multiplies or
+/// divides the value by a constant, or divides it by the count of rows that are not ignored.
+/// Updates `loss.factor` and `counted`. Returns the result of the last op.
 static Value followScaling(Value sum, Loss &loss, bool &counted) {
   while (sum.hasOneUse()) {
     auto op = dyn_cast<linalg::GenericOp>(*sum.getUsers().begin());

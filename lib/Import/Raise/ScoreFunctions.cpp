@@ -56,8 +56,8 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 }
 
 /// Returns whether `value` is the result of an elementwise op that computes math functions of
-/// floats and does not depend on the score. A kernel should not recompute such a tensor for each
-/// score.
+/// floats and does not depend on the score. A kernel should not recompute the elements of this
+/// tensor for each score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&

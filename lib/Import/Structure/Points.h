@@ -38,9 +38,9 @@ struct Point {
   }
 };
 
-/// Makes one step from a point towards its definition. (settle() repeats such steps.) Returns
-/// nothing if the point is the result of a scalar op, a constant, an element of a leaf tensor, or
-/// an element of a view that merges or splits dimensions.
+/// Makes one step from a point towards its definition. Returns nothing for the result of a scalar
+/// op, a constant, an element of a leaf tensor, and an element of a view that merges or splits
+/// dimensions. The function settle() repeats this step.
 std::optional<Point> step(const Point &point);
 
 /// Returns the loop indices at which an op computes the element `at` of a result, where `map` is
