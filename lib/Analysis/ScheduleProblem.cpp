@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Roles: a command that only prepares a gather, such as the cast of a shard, moves with the
-//    start of the gather. A command such as a cast or a norm may only use the result of a reduction
-//    or of a copy to the host. It then moves with the wait for this transfer. All other commands
-//    are fixed.
+//    start of the gather. If a command, such as a cast or a norm, uses only the result of a
+//    reduction or of a copy to the host, it moves with the wait for this transfer. All other
+//    commands are fixed.
 // 2. Windows: the start of a transfer follows all fixed commands on which the transfer depends. The
 //    wait for the transfer precedes all fixed commands that depend on the transfer.
 //

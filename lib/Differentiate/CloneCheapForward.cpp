@@ -117,7 +117,7 @@ bool CheapClones::isCheap(Operation *op) {
   return numOps <= maxOps + 1;
 }
 
-/// Returns true if the backward can read `v` without a further tensor being saved for it.
+/// Returns true if the backward can read `v` although no further tensor is saved for `v`.
 bool CheapClones::isAvailable(Value v) {
   return !isa<RankedTensorType>(v.getType()) || isa<BlockArgument>(v) || isFree(v) ||
          derived.contains(v) || saved.contains(v) || pinned.contains(v);

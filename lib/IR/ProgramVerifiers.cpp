@@ -31,8 +31,8 @@ static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr nam
          << name << " to be " << expected << ", found a function without it";
 }
 
-/// Returns the attribute `fsdp.out` or `fsdp.inout` of an argument of a kernel as text, or a text
-/// that says that the argument has neither of them.
+/// Returns a text that states which of the attributes `fsdp.out` and `fsdp.inout` an argument of a
+/// kernel has.
 static std::string describeMark(func::FuncOp kernel, unsigned argument) {
   for (StringRef name : {outAttr, inoutAttr})
     if (auto index = kernel.getArgAttrOfType<IntegerAttr>(argument, name))

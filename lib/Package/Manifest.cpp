@@ -100,8 +100,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the list of groups of neighbours. Must be called after the programs are added, because a
-/// program numbers the groups that it uses when it is added.
+/// Adds the list of groups of neighbours. Must be called after the programs are added, because this
+/// step numbers the groups that the programs use.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -256,7 +256,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// Returns the index, in the states of the layout, of the state that an fsdp.initialise writes.
+/// Returns the index of the state that an fsdp.initialise writes, among the states of the layout.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {

@@ -123,8 +123,8 @@ private:
 
 } // namespace
 
-/// The last elements of `values` are gradients of rows. Adds them to the elements of `values` with
-/// the indices `rowOwners`, and then removes them from `values`.
+/// The last elements of `values` are gradients of rows. Adds these gradients to the elements of
+/// `values` with the indices `rowOwners`, and then removes the gradients from `values`.
 static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
                     ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));

@@ -352,8 +352,8 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
-/// Returns the element type of a state. This type is bf16 if state is narrow and the state is not a
-/// master, and the compute type of the rule otherwise.
+/// Returns the element type of a state. If state is narrow, every state except a master is bf16. In
+/// all other cases, a state has the compute type of the rule.
 Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
   if (narrow && name != "master")
     return BFloat16Type::get(&getContext());

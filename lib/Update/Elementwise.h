@@ -40,7 +40,8 @@ Value createZeros(OpBuilder &builder, Location loc, Type type);
 Value castFloat(ImplicitLocOpBuilder &builder, Value value, Type type);
 Value createConstant(ImplicitLocOpBuilder &builder, Type type, double value);
 
-/// Returns the type of sums and updates of `type`: f64 if `type` is f64, and f32 otherwise.
+/// Returns the type in which values of `type` are summed or updated: f64 for f64, and f32
+/// otherwise.
 FloatType getComputeType(Type type);
 
 } // namespace fsdp

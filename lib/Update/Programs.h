@@ -51,9 +51,9 @@ struct Program {
 /// over shards. Each member is the number of terms at one level.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
-  /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). If so, the
-  /// mean over micro-batches is the innermost level. Otherwise the mean over the axis shard is the
-  /// innermost level.
+  /// Whether gradients of micro-batches are summed before they are reduced over ranks (no_sync). If
+  /// so, the mean over micro-batches is the innermost level. Otherwise the mean over the axis shard
+  /// is the innermost level.
   bool sumFirst = false;
 };
 

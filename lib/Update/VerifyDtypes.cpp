@@ -158,8 +158,8 @@ void DtypeChecker::checkCollective(Operation *op, StepPart part) {
     require(op, found, f32, (stringifyStepPart(part) + " reduction over ranks").str());
 }
 
-/// `grad` is a cotangent of a parameter. Checks its type, and the type of the op that computes it
-/// as a sum before it is rounded.
+/// `grad` is a cotangent of a parameter. Checks the type of `grad`. Also checks the type of the sum
+/// that computes `grad`, before any rounding.
 void DtypeChecker::checkCotangent(Value grad, ReduceScatterOp reduce) {
   require(reduce, elementType(grad), asked, "gradient reduction over ranks");
   Operation *def = grad.getDefiningOp();

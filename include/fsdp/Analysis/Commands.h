@@ -39,7 +39,8 @@ struct NumberedCommand {
 
 SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
-/// The commands with the numbers `first` to `last`, during which a buffer is needed.
+/// A buffer is needed from the command with the number `first` to the command with the number
+/// `last`.
 /// - A buffer that is used inside and outside a loop is needed during the whole loop.
 /// - The source and the target of an asynchronous transfer are needed until the wait for the
 ///   transfer.

@@ -82,8 +82,8 @@ struct UnitReport {
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Number of bytes of the gathered parameters that a rank keeps between forward and backward, if
-  /// the backward gathers among fewer ranks than the forward.
+  /// Bytes of the gathered parameters that a rank keeps between forward and backward. The number is
+  /// 0 unless the backward gathers among fewer ranks than the forward.
   int64_t keptBytes = 0;
 
   /// Returns true if the units `*this` and `other` differ only in names.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Provides the rows of Options.def as a table at run time. The table is used by the command line,
-// the configuration files, --what-if and --help of fsdp-compile, by the pipelines of fsdp-opt, and
-// by the code that writes docs/reference/options.md.
+// Provides the rows of Options.def as a table at run time. The command line, configuration files,
+// --what-if and --help of fsdp-compile use this table. So do the pipelines of fsdp-opt, and the
+// code that writes docs/reference/options.md.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime checks ids once, when it reads a batch. The pass therefore stores the range that a
-// lookup requires in an attribute of the argument, and folds the asserts, selects and clamps around
-// the lookup.
+// The runtime checks ids once, when it reads a batch. The pass therefore stores the range of valid
+// ids in an attribute of the argument. It also folds the asserts, selects and clamps around the
+// lookup.
 //
 //   func @f(%ids: tensor<4xi64>)                 func @f(%ids: .. {fsdp.limit = 97})
 //     generic ins(%ids) {                  ->      generic ins(%ids) {

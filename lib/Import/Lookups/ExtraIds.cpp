@@ -10,8 +10,8 @@
 //   %s = select(%t == -100, 0, %t)         %x = extract %logp[%i, %t]
 //   %x = extract %logp[%i, %s]             %l = select(%t == -100, 0, -%x)
 //
-//  1. The candidates are the values in `fsdp.extra_ids`, and the constants outside the limit that a
-//     comparison for equality compares with an element of an argument.
+//  1. The candidates are the values in `fsdp.extra_ids`, and each constant outside the limit that
+//     the model compares with elements of an argument for equality.
 //  2. Assume that every element of the argument is the candidate. Accept the candidate if each
 //     cf.assert holds, and if the model ignores the result of each lookup out of range. (Every use
 //     of the result must end in a branch that a select does not take.) The index of a lookup, the

@@ -156,8 +156,8 @@ bool AttentionMatcher::takeFactor(Point &point) {
   return true;
 }
 
-/// Traces the operand of the product with V that contains the weights back to the softmax, and
-/// records the factors on the way.
+/// Starts at the weights, an operand of the product with V. Traces the weights back to the softmax,
+/// and records the factors on the way.
 bool AttentionMatcher::readWeights() {
   auto maps = m.mixing.getIndexingMapsArray();
   SmallVector<AffineExpr> loops;

@@ -201,7 +201,7 @@ static std::optional<Parts> splitExponential(const Point &root) {
         lse = settleThroughCasts(operandOf(shifted, 1));
   auto sumOf = [](const Point &log) {
     Point sum = settleThroughCasts(operandOf(log, 0));
-    // JAX computes the absolute value of the sum, which equals the sum, because it is not negative.
+    // JAX computes the absolute value of the sum. This has no effect, because the sum is positive.
     return sum.op<math::AbsFOp>() ? settleThroughCasts(operandOf(sum, 0)) : sum;
   };
   if (lse.op<math::LogOp>() && x.op<arith::SubFOp>())

@@ -14,8 +14,7 @@
 //     the tensor is captured and not recomputed for each score.
 //  3. weight_mod computes the factors that are applied after the softmax. An element of fsdp.random
 //     becomes fsdp.random_element.
-//  4. If there is a sink, score_mod yields the sink's score for the last key, and mask_mod keeps
-//     it.
+//  4. If there is a sink, score_mod yields its score for the last key, and mask_mod keeps this key.
 //  5. If a region must not contain an op of the formula, return the op, which the caller reports.
 //
 //===----------------------------------------------------------------------===//

@@ -12,8 +12,8 @@
 //   %y = linalg.exp ins(%x) outs(%e)             only writes %e: no error
 //
 //  1. A tensor.empty has unwritten elements. A view, a cast, a padding or a concatenation of a
-//     value with unwritten elements has unwritten elements too. A chain of insertions into a value
-//     with unwritten elements removes them only if the insertions cover the whole value.
+//     value with unwritten elements has unwritten elements too. After a chain of insertions into
+//     this value, unwritten elements remain unless the insertions cover the whole value.
 //  2. Report an error for an op that reads a value with unwritten elements. An insertion does not
 //     read its destination. A linalg op does not read the initial value of an output if its body
 //     does not use the argument of this output.
