@@ -77,7 +77,7 @@ static HloResult lowerComposite(OpBuilder &b, Operation *op) {
   return SmallVector<Value>(call.getResults());
 }
 
-/// Replaces the results of an op that does not change values by the operands of the op.
+/// `op` does not change values. Replaces the results of `op` by its operands.
 static HloResult forward(OpBuilder &, Operation *op) {
   if (!llvm::equal(op->getOperandTypes(), op->getResultTypes()))
     return op->emitError("expected results of the operands' types");
