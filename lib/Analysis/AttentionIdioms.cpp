@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Derives the name of a mask from its formula (MaskFormula.h). In the following table, a row q may
-// read a key k if the condition on the left holds. n and w are constants:
+// read a key k if the condition on the left holds, where n and w are constants:
 //
 //   q >= k                causal                  q + (Sk - Sq) >= k    causal to the end
 //   k >= q - w            window of w + 1         k < n                 first n keys
@@ -40,8 +40,8 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
 }
 
 namespace {
-/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has further terms, which
-/// the three numbers do not describe.
+/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has further terms besides
+/// these three.
 struct Linear {
   int64_t row = 0, column = 0, offset = 0;
   bool hasRest = false;
@@ -89,8 +89,8 @@ static std::string textOf(TileExpr atom) {
   return text + " >= 0";
 }
 
-/// Returns the name of the condition `q / n - k / n >= 0` or, if `isEqual` is set, of the equation
-/// `q / n - k / n == 0`. Returns an empty name if `atom` is not of the form q / n - k / n.
+/// Returns the name of `atom >= 0` or, if `isEqual` is set, of `atom == 0`. Returns an empty name
+/// if `atom` is not of the form q / n - k / n.
 std::string MaskNames::nameChunks(TileExpr atom, bool isEqual) {
   TileExpr row, column;
   for (auto &[factor, term] : atom.terms()) {

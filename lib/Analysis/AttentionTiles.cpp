@@ -8,16 +8,15 @@
 //
 // 1. MaskFormula.cpp converts mask_mod to a formula of conditions `tree >= 0`.
 // 2. Each condition is solved for the variable of the loop (k in the example), even if k occurs in
-//    a division. The variable of the tile (q) is replaced by one of the two ends of the tile. To
-//    compute the range to visit, it is replaced by the end that allows the most keys. To compute
-//    the mask-free range, it is replaced by the end that allows the fewest keys. If a condition
-//    cannot be solved, the range to visit is the whole loop and the mask-free range is empty.
+//    a division. The variable of the tile (q) is replaced by one end of the tile. For the range to
+//    visit, this is the end that allows the most keys. For the mask-free range, this is the end
+//    that allows the fewest keys. If a condition cannot be solved, the range to visit is the whole
+//    loop and the mask-free range is empty.
 // 3. The ranges of `a and b` are the intersections of each range of a with each range of b. The
 //    ranges of `a or b` are the ranges of a and the ranges of b. Two ranges are joined if they have
-//    the same begin or the same end, if there are more than four ranges, or if it is not known
-//    which of the two ranges begins first.
-// 4. The ranges to visit are made disjoint, and each mask-free range is clamped to the range to
-//    visit to which it belongs.
+//    the same begin or the same end, or if it is not known which of them begins first. Further
+//    ranges are joined until at most four are left.
+// 4. The ranges to visit are made disjoint. Each mask-free range is clamped to its range to visit.
 //
 // The bounds are expressions, so the time of the analysis depends on the number of conditions, but
 // not on the extents of the tensors.
@@ -36,9 +35,9 @@ static constexpr unsigned maxRanges = 4;
 
 namespace {
 /// A range to visit ([visitBegin, visitEnd)) and its mask-free range ([fullBegin, fullEnd)) before
-/// step 4. If the mask keeps an element of the loop for at least one element of the tile, the range
-/// to visit of at least one part contains this element of the loop. The mask keeps each element of
-/// a mask-free range for all elements of the tile.
+/// step 4. The ranges to visit of all parts together contain every element of the loop that the
+/// mask keeps for at least one element of the tile. The mask keeps each element of a mask-free
+/// range for all elements of the tile.
 struct Part {
   TileExpr visitBegin, visitEnd, fullBegin, fullEnd;
 };
@@ -128,7 +127,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
       inLoop = term;
       factor = f;
       // Only one term can be solved for the variable of the loop. Replace each further term that
-      // contains the variable by a bound of the range of the term.
+      // contains the variable by the term's largest or least value.
     } else if (hasLoop(term)) {
       rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
     } else {

@@ -88,8 +88,8 @@ SmallVector<NumberedCommand> fsdp::numberCommands(ProgramOp program) {
 
 namespace {
 /// First and last command that use a buffer. `exact` contains the numbers of these two commands. In
-/// `outer`, a command in a loop counts as the whole loop, that is, as the range from the number of
-/// the loop to the number of its last command.
+/// `outer`, a command in a loop counts as the range from the number of the loop to the number of
+/// the last command in the loop.
 struct Usage {
   Lifetime exact, outer;
   int64_t loop; // number of the loop that contains all uses; -1 if no loop does

@@ -9,8 +9,8 @@
 //                                  gradient, factors  ->  optimizer     -> state
 //
 // 1. Walk back from each result that updates state. The op that computes the result is in the part
-//    `optimizer`. The first tensor operand of this op is the gradient, and its scalar operands are
-//    factors.
+//    `optimizer`. The first tensor operand of this op is the gradient. The scalar operands of this
+//    op are factors.
 // 2. Walk back from each gradient, through loops, to the reduce_scatter that computes it.
 // 3. Walk back from the op that updates the step block. The first operand of this op leads to the
 //    reductions that compute the loss. The other operands lead to the ops that compute the norm of
@@ -172,7 +172,7 @@ void StepParts::followLoss(Value v) {
 }
 
 namespace {
-/// Collects the rows of the table in the order of the first op of each row.
+/// Collects the rows of the table. The rows have the same order as the first ops of the rows.
 class RowCollector {
 public:
   explicit RowCollector(func::FuncOp program) : parts(program) {
@@ -331,8 +331,8 @@ void RowCollector::visit(Operation *op) {
   if (isa<AttentionOp, AttentionGradOp>(op))
     return visitAttention(op);
   if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
-    // The kernels of these ops compute in f32 if the type is narrower than f32, and else in the
-    // type.
+    // If the operand is narrower than f32, the kernel of the op computes in f32, and else in the
+    // operand's type.
     Type from = element(op->getOperand(0)),
          wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
     return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(),

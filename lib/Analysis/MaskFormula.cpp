@@ -15,10 +15,9 @@
 //    Opaque, which means that only its range is known.
 // 2. Each comparison is converted to conditions of the form `tree >= 0`, for example a >= b to a -
 //    b >= 0. An unsigned comparison is converted to two conditions if an operand may be negative.
-// 3. A condition on a minimum is split into a conjunction: min(x, y) + c >= 0 holds if both x + c
-//    >= 0 and y + c >= 0 hold. Conditions on maxima and selects are split similarly. A negation of
-//    a formula is replaced
-//    by negations of its conditions.
+// 3. A condition on a minimum is split into a conjunction: min(x, y) + c >= 0 becomes x + c >= 0
+//    and y + c >= 0. Conditions on maxima and selects are split similarly. A negation of a formula
+//    is replaced by negations of its conditions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,7 +111,7 @@ TileExpr MaskReader::readInteger(Value value) {
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
   IntegerRange bound = typeRange(value.getType());
-  // Replace a tree by a leaf if it may wrap or if it contains a 64-bit scalar.
+  // Replace the tree by a leaf if the tree may wrap or contains a 64-bit scalar.
   auto isLong = [&](TileExpr e) {
     return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
            isHuge(typeRange(e.value().getType()));
@@ -280,8 +279,8 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow a 64-bit scalar only if the other operand is small. If the scalar is outside [-far, far],
-  // it is clamped, but the sign of the difference is still correct.
+  // Allow a 64-bit scalar only if the other operand is small. A scalar outside [-far, far] is
+  // clamped, but the sign of its difference to the other operand is still correct.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));

@@ -86,9 +86,8 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds two numbers to the element of `bytes` for each category: the bytes of the persistent
-/// buffers, and the peak of the live bytes of all other buffers. This peak is the greatest over all
-/// programs.
+/// Adds to `bytes` the bytes of the persistent buffers of each category. Also adds, for each
+/// category, the largest peak of the live bytes of all other buffers in one program.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {

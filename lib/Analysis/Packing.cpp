@@ -22,9 +22,9 @@
 //    smallest gap that is large enough (best fit).
 // 3. Keep the smallest packing. Stop as soon as the size of this packing equals the lower bound, or
 //    is at most `enough`.
-// 4. If no order led to a packing at which step 3 stops, improve each order as follows. Move the
-//    interval with the highest end offset to an earlier, pseudo-random position in the order. Undo
-//    the move if the packing becomes larger. Make at most 1000 moves, and fewer for many intervals.
+// 4. If step 3 has not stopped at a packing, improve each order as follows. Move the interval with
+//    the highest end offset to an earlier, pseudo-random position in the order. Undo the move if
+//    the packing becomes larger. Make at most 1000 moves, and fewer for many intervals.
 //
 // The orders by contention lead to optimal packings for large models in which few moments are near
 // the peak of the live bytes. The other orders are better if many moments are near the peak. The

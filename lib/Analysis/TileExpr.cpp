@@ -29,7 +29,7 @@ struct TileExpr::Node {
   Symbol symbol = Symbol::Begin;
   Value value = {};
   SmallVector<int64_t, 2> factors = {};   // factors of the terms of a sum
-  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands of another kind
+  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands of any other tree
   IntegerRange range = {-limit, limit};
   unsigned size = 1; // number of nodes of the tree, where a shared node counts at each occurrence
 };
@@ -309,8 +309,8 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
     return yes;
   if (condition.range().hi < 0)
     return no;
-  // The condition may itself be a choice between two values. If the result is known for each of
-  // these two values, use the condition of this inner choice instead.
+  // The condition may itself be a choice between two values. If each of these two values determines
+  // the result, use the condition of the inner choice.
   if (auto terms = condition.terms(); terms.size() == 1 && terms[0].expr.kind() == Kind::Choose) {
     ArrayRef<TileExpr> inner = terms[0].expr.operands();
     auto decide = [&](TileExpr value) {

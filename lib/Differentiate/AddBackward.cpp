@@ -85,8 +85,8 @@ private:
   void returnResults();
   void eraseDeadOps();
 
-  Type reduceType;  // type in which gradients are reduced; null for working precision
-  double predivide; // number by which gradients are divided before they are reduced
+  Type reduceType;  // type of reductions of gradients; null stands for the working precision
+  double predivide; // divisor of gradients before their reduction
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;

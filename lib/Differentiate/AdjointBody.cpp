@@ -101,8 +101,8 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// A loop has no extent if it is not a result of any indexing map. If there are such loops, adds
-/// one more input, an empty tensor whose dimensions define the extents of these loops.
+/// If no indexing map has a loop as a result, the extent of the loop is undefined. For all these
+/// loops, adds one input, an empty tensor whose dimensions define the missing extents.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

@@ -54,8 +54,8 @@ bool fsdp::isPlainContraction(linalg::GenericOp op) {
          (l == body.getArgument(1) && r == body.getArgument(0));
 }
 
-/// Returns true if linalg.contract accepts the maps: each loop of the output is a loop of an input,
-/// there is at least one other loop, and all other loops are loops of both inputs.
+/// Returns true if linalg.contract accepts the maps. Each loop of the output must be a loop of an
+/// input. There must be at least one reduction loop, and each must be a loop of the two inputs.
 static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   bool reduces = false;
   for (unsigned d = 0; d < out.getNumDims(); ++d) {

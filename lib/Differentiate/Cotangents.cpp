@@ -10,8 +10,8 @@
 //   %q, %k, %v = slices of %qkv     qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
 //
 // 1. Partition the slices into layers of pairwise disjoint slices.
-// 2. For each layer, insert the cotangents of its slices into one tensor. This is an empty tensor
-//    if the slices cover the whole value, and else a tensor of zeros.
+// 2. For each layer, insert the cotangents of its slices into one tensor. Begin with an empty
+//    tensor if the slices cover the whole value, and else with a tensor of zeros.
 // 3. Add the tensors of the layers. The time is O(slices²) per value.
 //
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,7 @@ void Cotangents::activateParameter(Value v) {
 void Cotangents::propagateActivity(Block &block) {
   for (Operation &op : block) {
     if (isa<StopGradientOp>(op))
-      // The result of this op has no gradient, so the result is never active.
+      // The result of fsdp.stop_gradient has no gradient and is therefore never active.
       continue;
     bool any = llvm::any_of(op.getOperands(), [&](Value v) { return isActive(v); });
     if (!any && op.getNumRegions()) {

@@ -41,7 +41,7 @@ public:
   OpBuilder &b;
   /// Whether adjoints read results of the forward instead of recomputing them.
   bool useResults = true;
-  int64_t numFree = 0; ///< number of cotangents that are existing values, for which no op was built
+  int64_t numFree = 0; ///< number of cotangents that needed no op, because they are existing values
 
 private:
   struct Slice {

@@ -88,9 +88,9 @@ bool Regather::isKept(Value v) {
   return unshard && !getUnit(unshard).getReshard();
 }
 
-/// Returns the tensor from which `unit` is gathered again. This is the shard, or a larger piece. In
-/// the second case, adds an fsdp.shard after the last reader in the forward, which computes the
-/// piece that each rank keeps.
+/// Returns the tensor from which `unit` is gathered again. This tensor is the shard, or a larger
+/// piece that each rank keeps. An fsdp.shard computes the piece. Adds this op after the last reader
+/// of the parameters in the forward.
 Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   std::optional<int64_t> within = unit.getWithin();
   auto shard = cast<RankedTensorType>(unshard.getShard().getType());

@@ -44,8 +44,8 @@ private:
   bool isMaximum = false;
   // The last subtraction that changed the sign of `out`.
   Operation *negation = nullptr;
-  // The reason why the body does not have the form that its last op suggests, and the op because of
-  // which it does not have this form.
+  // The last op of the body suggests a form. If the body does not have this form, `culprit` is the
+  // op that breaks the form, and `reason` explains the error.
   std::string reason;
   Operation *culprit = nullptr;
   DenseMap<Operation *, bool> dependent;
@@ -77,8 +77,7 @@ bool Classifier::combines(Operation *def) {
                    : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
 }
 
-/// Stores `def` and `why` as the op and the reason because of which the body does not have the
-/// expected form. Returns false.
+/// Stores `def` as the op that breaks the expected form, and `why` as the reason. Returns false.
 bool Classifier::refuse(Operation *def, const Twine &why) {
   culprit = def;
   reason = why.str();
@@ -114,8 +113,9 @@ bool Classifier::collectTerms(Value v, bool negated) {
          collectTerms(def->getOperand(1), isa<arith::SubFOp>(def) ? !negated : negated);
 }
 
-/// Emits the error that the yielded value has none of the forms. `last` is the op that computes
-/// this value, without conversions after it. `last` is null if the value is an argument.
+/// Emits the error that the yielded value has none of the forms of ResultForm. `last` is the op
+/// that computes this value, without conversions after it. `last` is null if the value is an
+/// argument.
 LogicalResult Classifier::emitRefusal(Operation *last) {
   InFlightDiagnostic diag =
       op.emitError("no gradient for result ")

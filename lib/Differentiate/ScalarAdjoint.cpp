@@ -10,8 +10,8 @@
 //
 //   y = tanh(x)     rule = g · (1 - y²)
 //
-// Rules compute in working precision. x(i) returns operand i, and y() returns the result, both
-// converted to working precision. The caller removes dead and duplicate ops.
+// Rules compute in working precision. The method x(i) returns operand i, and y() returns the
+// result, both converted to working precision. The caller removes dead and duplicate ops.
 //
 //===----------------------------------------------------------------------===//
 

@@ -47,8 +47,8 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
     cotangents.add(v, previous);
 }
 
-/// Returns, for each element of `ids`, the position of the first equal element. Computes with
-/// positions as floats, because kernels exist for minima of floats. Floats represent the positions
+/// Returns, for each element of `ids`, the position of the first equal element. The positions are
+/// floats, because there are kernels for minima of floats. The float type represents all positions
 /// exactly.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());

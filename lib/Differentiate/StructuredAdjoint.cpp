@@ -251,7 +251,7 @@ LogicalResult StructuredAdjoint::differentiateInputs() {
   Sweep all(b.getContext(), loc);
   if (failed(sweepBody(all)))
     return failure();
-  // Inputs whose cotangent is computed by an elementwise op, and this cotangent.
+  // Inputs whose cotangents elementwise ops have computed, each with its cotangent.
   SmallVector<std::pair<const Input *, Value>> done;
   for (const Input &in : targets) {
     Value gradient = all.gradientOf(in.primal);

@@ -80,8 +80,8 @@ static LogicalResult verifyResults(func::FuncOp func) {
   return success();
 }
 
-/// Returns a unit from whose parameters the parameter-derived value `v` is computed, if this unit
-/// is gathered again. Returns null otherwise.
+/// The parameter-derived value `v` is computed from the parameters of some units. Returns one of
+/// these units that is gathered again, or null if none is.
 static UnitOp findResharded(Value v) {
   if (auto unshard = v.getDefiningOp<UnshardOp>()) {
     UnitOp unit = lookUpUnit(unshard, unshard.getUnitAttr());

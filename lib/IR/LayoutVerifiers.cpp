@@ -169,7 +169,7 @@ LogicalResult LayoutOp::verify() {
 }
 
 /// A buffer has an incomplete range if it has only some of the attributes 'in', 'from' and 'to'.
-/// Returns the attributes that it has as text, such as "'in' and 'from'".
+/// Returns a text that names the attributes of the buffer, such as "'in' and 'from'".
 static std::string describeRange(BufferOp buffer) {
   std::string text;
   for (auto [name, has] : {std::pair("'in'", buffer.getProgram().has_value()),
@@ -195,7 +195,7 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
-/// Verifies that the buffer `name` of a slot is a persistent buffer of the layout and has the size
+/// Verifies that the buffer `name` of a slot is a persistent buffer of the layout, and has the size
 /// of a tensor of type `type`.
 static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
                                SymbolTableCollection &tables) {

@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the kernel function that an op names. Emits an error (C1) if it does not exist.
+/// Returns the kernel function that an op names. Emits an error (C1) if no kernel has this name.
 static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name,
                                             SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
@@ -31,8 +31,8 @@ static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr nam
          << name << " to be " << expected << ", found a function without it";
 }
 
-/// Returns the attribute `fsdp.out` or `fsdp.inout` of an argument of a kernel as text, or a text
-/// that says that the argument has neither of them.
+/// Returns a text that states which of the attributes `fsdp.out` and `fsdp.inout` an argument of a
+/// kernel has.
 static std::string describeMark(func::FuncOp kernel, unsigned argument) {
   for (StringRef name : {outAttr, inoutAttr})
     if (auto index = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
@@ -182,7 +182,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // the program's verifier reports (C1)
+    return success(); // the verifier of the program reports error (C1)
   auto loop = op->getParentOfType<LoopOp>();
   for (SliceAttr slice : slices) {
     auto buffer = tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
@@ -391,7 +391,7 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // the program's verifier reports (C1)
+    return success(); // the verifier of the program reports error (C1)
   for (auto state : layout.getOps<StateSlotOp>())
     if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
       return success();

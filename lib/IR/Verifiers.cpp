@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the unit that an op names. Emits an error (C1) if it does not exist.
+/// Returns the unit that an op names. Emits an error (C1) if no unit has this name.
 static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
                                     SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, name);
@@ -241,7 +241,7 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 /// Verifies (S1) and (S2) of an asynchronous collective. Returns the types of the values that its
-/// token represents. If `count` is set, verifies that their number is `count`.
+/// token represents. If `count` is set, verifies that the token represents `count` values.
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
@@ -294,8 +294,8 @@ LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tabl
                             types->front(), tables);
 }
 
-/// `result` is the type of the value that the token of `op` represents. Verifies that it is the
-/// type of the input of `op`.
+/// The token of `op` represents a value of the type `result`. Verifies that the input of `op` has
+/// this type.
 template <typename Op>
 static LogicalResult checkSameType(Op op, Type result) {
   if (result == op.getInput().getType())
@@ -375,8 +375,8 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
-/// Returns the number of rows and the number of columns of the matrices in `v`. Returns the two
-/// numbers in the opposite order if `swap` is set.
+/// Returns the number of rows and the number of columns of the matrices in `v`, or, if `swap` is
+/// set, the number of columns and the number of rows.
 static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
   return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);

@@ -9,10 +9,10 @@
 //    "gradient_clipping": 1.0}                  --clip-grad-norm=1.0
 //
 // 1. Walk the objects. Look up each key in the table (ConfigKeys.def). If the table does not
-//    contain it, look it up among the names of the options of fsdp-compile, in which underscores
-//    may replace dashes.
-// 2. Check the JSON type of the value, and map it to settings of options. "auto" and null set
-//    nothing.
+//    contain a key, compare the key with the names of the options of fsdp-compile. Underscores may
+//    replace dashes.
+// 2. Check the JSON type of the value, and map it to settings of options. The values "auto" and
+//    null set nothing.
 // 3. Report an error if two keys set the same option to different values.
 //
 // O(keys · rows).
@@ -343,8 +343,8 @@ void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
   fact = {value, place};
 }
 
-/// Handles settings that do not correspond to an option of fsdp-compile, or that depend on other
-/// keys. Returns false if `option` names a setting of neither kind.
+/// Handles settings that correspond to no option of fsdp-compile, or that depend on other keys.
+/// Returns false if `option` names no such setting.
 bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrigin &place) {
   if (option == "batch")
     setFact(config.batch, text, place);

@@ -192,8 +192,8 @@ static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine
   os << "\n";
 }
 
-/// Writes two sizes: that of parameters, gradients and optimizer state together, and that of the
-/// arena. Also writes the same sizes without sharding, and the ratio of the two numbers.
+/// Writes a line on parameters, gradients and optimizer state together, and a line on the arena. A
+/// line contains the size, the size without sharding, and the ratio of the two sizes.
 static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   int64_t owned =
       memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];

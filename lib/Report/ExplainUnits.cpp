@@ -63,8 +63,8 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
     if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
-    // Do not count gathers that write updated parameters to the state, because they do not gather a
-    // unit for its use.
+    // Count only gathers for a use of the unit, not gathers that write updated parameters to the
+    // state.
     if (found == reports.end() ||
         !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
       return;
@@ -124,7 +124,7 @@ struct Node {
   llvm::MapVector<StringRef, std::unique_ptr<Node>> children;
   const UnitReport *unit = nullptr;
 
-  /// Returns true if the nodes are units without children that differ only in their names.
+  /// Returns true if the two nodes are units, have no children, and differ only in their names.
   bool isLike(const Node &other) const {
     return unit && other.unit && children.empty() && other.children.empty() &&
            unit->isLike(*other.unit);

@@ -17,12 +17,12 @@
 //     type of the op's result.
 //  4. If the option `keep-f32` names a product or attention, this op reads f32 operands, and gets
 //     the attribute `fsdp.keep_f32`.
-//  5. For each reason why values remain f32, record the number of these values and the number of
+//  5. Values remain f32 for several reasons. For each reason, record the numbers of values and of
 //     their elements in the module's attribute `fsdp.kept_wide`.
 //
-// Only values between ops are narrow. Values inside bodies are not, so that each value is rounded
-// only once. Masks remain finite: if a number that is selected or added is below the range of the
-// type, the pass replaces it by the lowest finite number of the type.
+// Only values between ops are narrow. Values inside bodies remain f32, so that each value is
+// rounded only once. Masks remain finite: if a number that is selected or added is below the range
+// of the type, the pass replaces it by the lowest finite number of the type.
 //
 // O(ops). FormUnits.cpp keeps f32 copies of parameters. The stage Differentiate sets the type in
 // which gradients are reduced.

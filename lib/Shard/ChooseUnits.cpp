@@ -42,8 +42,7 @@ LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location 
 }
 
 /// Returns the number of bytes that are gathered at the same time. These are the bytes of the root
-/// and of the two largest other units, because one of these units is in use while the other is
-/// being gathered.
+/// and of the two largest other units: one of the two is in use while the other is being gathered.
 static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> units) {
   llvm::MapVector<StringRef, int64_t> bytes;
   int64_t root = 0;

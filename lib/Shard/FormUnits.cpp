@@ -11,10 +11,10 @@
 //  1. Collect the parameters of @loss and their first uses.
 //  2. Assign each parameter to a layer by the wrap policy (ChooseUnits.cpp). An embedding table of
 //     the root becomes a separate layer if its lookups exchange rows (TableRows.cpp).
-//  3. Form drafts of units. Parameters belong to the same draft if they have the same layer and
-//     element type, and if all or none of them are frozen, and all or none are ignored. Sort the
-//     drafts: first the root, then the others by first use, with unused drafts last. Merge small
-//     drafts into earlier drafts.
+//  3. Form drafts of units. The parameters of a draft have the same layer and the same element
+//     type. All or none of them are frozen, and all or none of them are ignored. Sort the drafts:
+//     first the root, then the others by first use, with unused drafts last. Merge small drafts
+//     into earlier drafts.
 //  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
 // O(parameters + uses + units log units). This pass renames @loss but does not change its body.
@@ -53,7 +53,7 @@ struct Parameter {
   InitAttr init;
   bool frozen;
   int64_t firstUse; ///< index of the first op that uses the parameter, INT64_MAX if unused
-  StringRef layer;  ///< name of the layer, empty for the root
+  StringRef layer;  ///< name of the layer; empty for the root
   std::optional<StringRef> unit; ///< name given by the attribute `fsdp.unit`
   /// Whether ignore-params names the parameter. If so, every rank holds the whole parameter.
   bool ignored = false;
@@ -394,8 +394,8 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
                                     !p->frozen, decays(p), p->init));
   }
   // If the backward does not gather a unit again, the unit is hoisted, which means that it is
-  // gathered once for all micro-batches. For the root, the option reshard-root determines whether
-  // it is hoisted.
+  // gathered once for all micro-batches. The option reshard-root determines whether the root is
+  // hoisted.
   bool again = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Forward
                                     : choice.gathersAgain && row.reshard;
   bool hoisted = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Step ||

@@ -51,7 +51,7 @@ void Narrower::convertOperand(OpOperand &operand, bool toNarrow) {
   if (!isa<RankedTensorType>(v.getType()) || element == wanted)
     return;
   if (!(toNarrow ? element.isF32() : narrowed.contains(v)))
-    return; // the model itself has this type
+    return; // keep the type that the operand has in the model
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(operand.getOwner());
   auto shape = cast<RankedTensorType>(v.getType()).getShape();
@@ -191,7 +191,7 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
   OpOperand &yielded = op.getBody()->getTerminator()->getOpOperand(index);
   auto extended = yielded.get().getDefiningOp<arith::ExtFOp>();
   if (extended && extended.getIn().getType() == narrow) {
-    // The body yields an element of a narrow input, so yield this element without a conversion.
+    // The yielded value is the extension of a narrow element, so yield this element itself.
     yielded.set(extended.getIn());
   } else {
     OpBuilder::InsertionGuard guard(b);
@@ -339,7 +339,7 @@ void Narrower::rewrite(Operation *op) {
     return;
   }
   if (isa<CrossEntropyOp>(op))
-    // The op reads logits of any type and computes in f32.
+    // The kernel reads logits of any type and computes in f32.
     return;
   // All operands of a concatenation or an insertion must have the same type. All other ops get f32
   // operands.

@@ -36,7 +36,7 @@ PlacementAttr Strategy::getPlacement(MLIRContext *context) const {
 }
 
 /// Parses the option reshard-after-forward. The option determines whether the backward gathers
-/// parameters again, and how many ranks form a group in which the backward gathers them.
+/// parameters again, and among how many ranks.
 static LogicalResult readReshard(const PlacementTexts &texts, PlacementChoice &choice,
                                  Location loc) {
   FailureOr<Reshard> reshard = readOption<Reshard>(loc, "reshard-after-forward", texts.reshard);

@@ -104,8 +104,8 @@ static bool isOnlyPlaced(Value v, Block *body) {
 }
 
 /// Returns whether the formula of `yielded` contains a constant that must not be clamped to the
-/// range of the narrow type. A constant may be clamped if it thereby changes by less than 1 %, as
-/// the lowest f32 number does in bf16, or if it is a mask.
+/// range of the narrow type. Two kinds of constants may be clamped: masks, and constants that
+/// thereby change by less than 1 %. (The lowest f32 number is of the second kind in bf16.)
 bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) const {
   DenseSet<Operation *> seen;
   SmallVector<Value> worklist{yielded};
@@ -225,7 +225,7 @@ void PrecisionPlan::visitLoss(Value v) {
 }
 
 /// Keeps the output `v` in f32. Walks back from `v` through views and maps, up to the result of a
-/// product, and also keeps each value on the way in f32 if only one op reads it.
+/// product. Also keeps those values on the way in f32 that only one op reads.
 void PrecisionPlan::keepWide(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !flows(v) || !wide.insert(v).second)
@@ -257,9 +257,9 @@ void PrecisionPlan::decide(Operation *op) {
   }
 }
 
-/// Returns the reason why `v` remains f32. `measured` contains those values before `v` that are
-/// statistics. A statistic is an f32 value that does not flow, and is computed from flowing values
-/// or from other statistics.
+/// Returns the reason why `v` remains f32. `measured` contains the statistics before `v`. A
+/// statistic is an f32 value that does not flow, but is computed from flowing values or from other
+/// statistics.
 StringRef PrecisionPlan::getReason(Value v, DenseSet<Value> &measured) const {
   if (kept.contains(v))
     return "by --keep-f32";

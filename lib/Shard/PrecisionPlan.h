@@ -63,8 +63,8 @@ public:
   struct WideValues {
     int64_t count = 0, elements = 0;
   };
-  /// Counts the tensors of `func` that remain f32 for each reason. The reasons are in the order in
-  /// which they first apply to a tensor.
+  /// For each reason, counts the tensors of `func` that remain f32 for this reason. The reasons
+  /// have the order of the first tensors to which they apply.
   llvm::MapVector<StringRef, WideValues> countWide(func::FuncOp func) const;
 
 private:

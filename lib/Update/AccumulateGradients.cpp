@@ -16,9 +16,9 @@
 //            reference  for r, for s, for a: ...
 //
 // 1. Sharded programs: average loss and gradients over the axis shard. If the optimizer state of a
-//    unit is sharded, the reduce_scatter of the unit averages its gradient. If the state is whole,
-//    the reduce_scatter only copies the gradient to the layout of the flat buffer, and an
-//    all_reduce averages the gradient. With no_sync, step 2 precedes step 1.
+//    unit is sharded, the unit's reduce_scatter averages the gradient. If the state is whole, the
+//    reduce_scatter only copies the gradient to the layout of the flat buffer, and an all_reduce
+//    averages the gradient. With no_sync, step 2 precedes step 1.
 // 2. Put the body in a nest of loops. There is one loop for each level (replicate, accumulate,
 //    shard) that has more than one iteration. The loops carry the sums of loss and gradients, which
 //    begin at +0. After a loop of n iterations, its sums are multiplied by 1/n.
@@ -54,8 +54,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A level of the mean, which becomes a loop of the nest. The number of a micro-batch is the sum of
-/// index · `stride` over all levels.
+/// A level at which means are computed. A level becomes a loop of the nest. The number of a
+/// micro-batch is the sum of index · `stride` over all levels.
 struct Level {
   int64_t size, stride;
   /// Whether a sum over ranks replaces the loop of this level in the program step.
@@ -123,8 +123,8 @@ private:
 
 } // namespace
 
-/// The last elements of `values` are gradients of rows. Adds them to the elements of `values` with
-/// the indices `rowOwners`, and then removes them from `values`.
+/// The last elements of `values` are gradients of rows. Adds these gradients to the elements of
+/// `values` with the indices `rowOwners`, and then removes the gradients from `values`.
 static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
                     ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
@@ -345,7 +345,7 @@ SmallVector<Value> NestBuilder::build() {
 
 /// Sets the types of the gradients that the backward returns. If each micro-batch reduces a
 /// gradient over the axis shard, the gradient has the type of one piece of the flat buffer.
-/// Otherwise it has the type of the whole flat buffer.
+/// Otherwise the gradient has the type of the whole flat buffer.
 void AccumulateGradientsPass::layOut(const Program &program) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(
       program.numLookups + program.rowOwners.size());

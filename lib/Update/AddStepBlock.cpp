@@ -18,8 +18,9 @@
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.
 // 5. If lookups are checked, the all_reduce of the sums of squares also counts the ranks on which a
-//    lookup is out of range. If there is such a rank, no rank updates parameters or state. A rank
-//    on which a lookup is out of range writes the id of this lookup into its step block.
+//    lookup is out of range. If there is at least one such rank, no rank updates parameters or
+//    state. A rank on which a lookup is out of range writes the id of this lookup into its step
+//    block.
 //
 // The program eval only stores its loss and its checks. ApplyOptimizer.cpp clips. O(units) ops.
 //
@@ -72,14 +73,14 @@ private:
   LogicalResult readDivisor();
 
   double fixedScale = 0; ///< 0 means dynamic
-  /// Factor that converts the mean gradient to the gradient with the requested divisor.
+  /// Factor by which the mean of the gradients is multiplied to obtain the requested divisor.
   double gradFactor = 1;
 };
 
 } // namespace
 
-/// Builds the sum of the squares of a gradient: first sums over the pieces of each shard, then over
-/// the shards. `grad` contains only one piece if the gradient is sharded.
+/// Builds the sum of the squares of a gradient. Adds the pieces of each shard first, then the
+/// shards. `grad` contains only one piece if the gradient is sharded.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
   Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
@@ -90,9 +91,9 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
   return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
 }
 
-/// Builds one reduction over the ranks of the axis. The reduction adds `failedLookups`, which
-/// counts the ranks with a failed lookup, and the sums of squares of those units whose gradient is
-/// split over the axis.
+/// Builds one reduction over the ranks of the axis. The reduction sums `failedLookups`, the number
+/// of ranks with a failed lookup. It also sums the squares of those units whose gradient is split
+/// over the axis.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -132,8 +133,9 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   return sums;
 }
 
-/// Returns the number of tokens of one run of the program: the number of elements of the batch
-/// argument `tokens` or, without this argument, the number of rows of the first batch argument.
+/// Returns the number of tokens of one run of the program. This is the number of elements of the
+/// batch argument `tokens`. Without this argument, it is the number of rows of the first batch
+/// argument.
 static int64_t countTokens(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;

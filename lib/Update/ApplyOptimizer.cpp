@@ -10,17 +10,17 @@
 //
 // 1. Add the optimizer state of each trainable unit as arguments after the unit's parameters.
 // 2. Build the factors of the update rule (Optimizers.cpp) in f64, once for each compute type.
-// 3. For each unit, build an op that applies the rule to each element. Whether weight decay applies
-//    to an element depends on the global index of the element, which is shard index · shard_size +
-//    i for element i of a shard.
+// 3. For each unit, build an op that applies the rule to each element. The global index of an
+//    element determines whether weight decay applies to it. Element i of a shard has the global
+//    index shard index · shard_size + i.
 // 4. If the step is not finite, every new value equals the old value.
 // 5. State in bf16 is computed in f32, and then rounded stochastically to one of the two nearest
-//    bf16 numbers. The probabilities of the two numbers are such that the expected value is the f32
-//    number. If it were rounded to the nearest number, every change that is small compared with the
-//    state would be lost. The random bits come from Philox: the key is the seed, and the counter is
-//    (index, index / 2^32, step, 2^31 + number of the unit). The first state uses the low half of
-//    the first random word, and the second state uses the high half. The number of the unit is an
-//    operand of the op, so that equal units share a kernel.
+//    bf16 numbers. The expected value of the result is the f32 number. If the state were rounded to
+//    the nearest bf16 number, every change that is small compared with the state would be lost. The
+//    random bits come from Philox: the key is the seed, and the counter is (index, index / 2^32,
+//    step, 2^31 + number of the unit). The first state uses the low half of the first random word,
+//    and the second state uses the high half. The number of the unit is an operand of the op, so
+//    that equal units share a kernel.
 //
 // O(units) ops.
 //
@@ -44,8 +44,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A range of a flat buffer whose elements are all with or all without weight decay. Ends before
-/// `end`.
+/// A range of a flat buffer that ends before `end`. Weight decay applies to all or none of its
+/// elements.
 struct DecaySpan {
   int64_t end;
   bool decay;
@@ -166,7 +166,7 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   return spans;
 }
 
-/// Builds the index that an element of an elementwise op has in the flat buffer of the unit.
+/// Builds the index that the current element of an elementwise op has in the unit's flat buffer.
 /// `indices` are the indices of the rank on the axes over which the state is split. `indices` is
 /// empty if the state is whole.
 Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices) {
@@ -352,8 +352,8 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
-/// Returns the element type of a state. This type is bf16 if state is narrow and the state is not a
-/// master, and the compute type of the rule otherwise.
+/// Returns the element type of a state. If state is narrow, every state except a master is bf16. In
+/// all other cases, a state has the compute type of the rule.
 Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
   if (narrow && name != "master")
     return BFloat16Type::get(&getContext());

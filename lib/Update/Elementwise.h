@@ -40,7 +40,8 @@ Value createZeros(OpBuilder &builder, Location loc, Type type);
 Value castFloat(ImplicitLocOpBuilder &builder, Value value, Type type);
 Value createConstant(ImplicitLocOpBuilder &builder, Type type, double value);
 
-/// Returns the type in which numbers of `type` are summed and updated: f64 for f64, else f32.
+/// Returns the type in which values of `type` are summed or updated: f64 for f64, and f32
+/// otherwise.
 FloatType getComputeType(Type type);
 
 } // namespace fsdp

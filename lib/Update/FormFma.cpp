@@ -14,9 +14,9 @@
 //
 // 1. In each body of a linalg.generic, visit the sums from first to last.
 // 2. Fuse a product into the sum if the sum is the only reader of the product, and both are in the
-//    same block. If both terms of the sum are such products, fuse only the left product: a b + c d
-//    becomes fma(a, b, c d). The right product is rounded before it is added.
-// 3. If the product is subtracted, negate one factor of the product: the right factor if it is a
+//    same block. If both terms of the sum are products of this kind, fuse only the left product: a
+//    b + c d becomes fma(a, b, c d). The right product is rounded before it is added.
+// 3. If the product is subtracted, negate one of its factors. This is the right factor if it is a
 //    constant, and else the left factor.
 //
 // Only f32 and f64 are rewritten. Ops on 16-bit floats round every result, so that a product is

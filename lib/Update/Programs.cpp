@@ -85,8 +85,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds the results of a program that are gradients of looked-up rows. For each of them, finds the
-/// gradient to which it will be added, and verifies that the two types are equal.
+/// Finds the results of a program that are gradients of looked-up rows. Later, each of them is
+/// added to the gradient of a table. Verifies that the types of the two gradients are equal.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();

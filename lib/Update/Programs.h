@@ -31,8 +31,8 @@ struct Program {
   /// `rowOwners` contains the index of the result to which the gradient is added after the mean
   /// over shards.
   SmallVector<unsigned> rowOwners;
-  /// Number of results with `fsdp.lookup`, which follow the gradients (in eval, the loss) and
-  /// precede the gradients of rows.
+  /// Number of results with `fsdp.lookup`. They follow the gradients of units (in eval, the loss),
+  /// and precede the gradients of rows.
   unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {
@@ -51,9 +51,9 @@ struct Program {
 /// over shards. Each member is the number of terms at one level.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
-  /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). If so, the
-  /// mean over micro-batches is the innermost level. Otherwise the mean over the axis shard is the
-  /// innermost level.
+  /// Whether gradients of micro-batches are summed before they are reduced over ranks (no_sync). If
+  /// so, the mean over micro-batches is the innermost level. Otherwise the mean over the axis shard
+  /// is the innermost level.
   bool sumFirst = false;
 };
 
@@ -70,9 +70,9 @@ struct Programs {
 };
 
 /// Returns the number of samples of a micro-batch. This is the number of rows of the argument
-/// `tokens` or, if there is no such argument, of the first batch argument. Returns 1 if there are
-/// no batch arguments. Must be called before the micro-batches become a leading dimension of the
-/// batch.
+/// `tokens`, or of the first batch argument if no argument is called `tokens`. Returns 1 if there
+/// are no batch arguments. Must be called before the micro-batches become a leading dimension of
+/// the batch.
 int64_t countSamples(func::FuncOp func);
 
 /// Builds the reduction of a value over the ranks of one axis.

@@ -19,12 +19,12 @@ struct LookupResult {
   /// 1 if a lookup of this rank is out of range, else 0. Later, this number is summed over the
   /// ranks.
   Value failed;
-  /// Number of the lookup that is out of range, and three parts of its id, as f32.
+  /// Four f32 values: the number of the lookup that is out of range, and three parts of its id.
   SmallVector<Value> report;
 };
 
-/// Builds the new value of an element of the step block. Each call of set() builds a selection that
-/// replaces `value` by the new value if `slot`, the index of the element, is the given slot.
+/// Builds the new value of an element of the step block. `slot` is the index of the element. Each
+/// call of set() builds a selection that replaces `value` by `newValue` if `slot` equals `which`.
 struct SlotSelector {
   ImplicitLocOpBuilder &b;
   Value slot, value;

@@ -6,8 +6,8 @@
 //
 // A forward kernel holds a tile of rows [q0, q1) and loops over tiles of keys. A backward kernel
 // holds a tile of keys [k0, k1) and loops over tiles of rows. For each tile, this analysis derives
-// two ranges from mask_mod: the range over which the loop of the kernel runs, and the subrange in
-// which the kernel need not evaluate the mask:
+// two ranges from mask_mod. The loop of the kernel runs over the first range. In the second range,
+// which is part of the first, the kernel need not evaluate the mask:
 //
 //          begin   fullBegin    fullEnd   end
 //   keys ....|========|============|=======|....        mask_mod = q >= k && q - k < 256
@@ -63,9 +63,9 @@ private:
 };
 
 /// A range of keys that a kernel visits for a tile of rows, or a range of rows that it visits for a
-/// tile of keys. The subrange [fullBegin, fullEnd) is mask-free, and begin <= fullBegin <= fullEnd
-/// <= end holds. The bounds are trees (TileExpr.h) over the tile's begin and end, the batch, the
-/// head, and scalars of the region.
+/// tile of keys. The subrange [fullBegin, fullEnd) of [begin, end) is mask-free. The bounds are
+/// trees (TileExpr.h) over the tile's begin and end, the batch, the head, and scalars of the
+/// region.
 struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;
 };
@@ -87,15 +87,15 @@ public:
   explicit AttentionTiles(AttentionOp op);
   explicit AttentionTiles(AttentionGradOp op);
 
-  /// Returns the ranges of keys that a kernel visits for a tile of rows. The bounds of the tile are
-  /// the symbols `begin` and `end` of the ranges.
+  /// Returns the ranges of keys that a kernel visits for a tile of rows. In the bounds of the
+  /// ranges, the symbols `begin` and `end` stand for the bounds of the tile.
   ArrayRef<TileRange> getKeys() const { return keys; }
   /// Returns the ranges of rows that a kernel visits for a tile of keys.
   ArrayRef<TileRange> getRows() const { return rows; }
 
-  /// Return the ranges of getKeys() and getRows() as numbers of tiles of `size` keys or rows. No
-  /// tile is in two of the ranges [begin, end). Each tile in [fullBegin, fullEnd) has exactly
-  /// `size` keys or rows and needs no mask.
+  /// Return the ranges of getKeys() and getRows() with bounds that count tiles of `size` keys or
+  /// rows. No tile is in two of the ranges [begin, end). Each tile in [fullBegin, fullEnd) has
+  /// exactly `size` keys or rows and needs no mask.
   SmallVector<TileRange> getKeyTiles(int64_t size) const { return inTiles(keys, extents[3], size); }
   SmallVector<TileRange> getRowTiles(int64_t size) const { return inTiles(rows, extents[2], size); }
 
@@ -107,10 +107,10 @@ public:
   /// Returns true if mask_mod provably keeps no score.
   bool isFullyMasked() const;
 
-  /// Compares the ranges of keys that the rows [q0, q1) visit with the keys [k0, k1). Returns
-  /// Masked if the ranges contain none of these keys. Returns Unmasked if a mask-free subrange
-  /// contains all these keys. Returns Partial in all other cases. `rowsOfTile` contains q0, q1, the
-  /// batch, the head, and the function that evaluates scalars.
+  /// Determines whether the rows [q0, q1) visit the keys [k0, k1). Returns Masked if the ranges of
+  /// the rows contain none of these keys. Returns Unmasked if a mask-free subrange contains all
+  /// these keys. Returns Partial in all other cases. `rowsOfTile` contains q0, q1, the batch, the
+  /// head, and the function that evaluates scalars.
   TileState classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const;
 
   ArrayRef<SideComparison> getSideComparisons() const { return comparisons; }

@@ -32,8 +32,7 @@ public:
 
   /// Returns the seconds of one execution of a command.
   /// - Loop: the sum of the seconds of all commands in all iterations.
-  /// - Collective: the time from the start to the end of the collective if no other transfer uses
-  ///   the same links.
+  /// - Collective: the time that the collective takes if no other transfer uses its links.
   /// - Wait: zero.
   double getSeconds(Operation *command);
   /// Returns the latency of the collective, that is, the seconds that it would take for zero bytes.

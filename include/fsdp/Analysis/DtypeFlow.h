@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 
 /// Part of a training step. Each op belongs to one part.
 enum class StepPart {
-  model,     ///< all other ops, which are those of the forward and the backward
+  model,     ///< ops of the forward and the backward that are in no other part
   loss,      ///< ops that reduce the loss and store it in the step block
   gradient,  ///< ops that convert, add and reduce the gradients of units
   norm,      ///< ops that compute the norm of the gradients and store it in the step block
@@ -58,9 +58,8 @@ struct DtypeRow {
   /// collective.
   std::string what;
   std::string types; ///< types as text, such as `bf16 x bf16 -> f32`
-  /// `count` is the number of executions of these ops in one step. `elements` is the number of
-  /// elements that the ops write, send or keep in one step, and `bytes` is the size of these
-  /// elements.
+  /// In one step, the ops of this row run `count` times in total. They write, send or keep
+  /// `elements` elements, whose size is `bytes` bytes.
   int64_t count = 0, elements = 0, bytes = 0;
 };
 

@@ -14,8 +14,8 @@ namespace mlir::fsdp {
 /// Number of cases of the enum Category.
 inline constexpr unsigned numCategories = getMaxEnumValForCategory() + 1;
 
-/// Memory in bytes. Different categories can reach their peaks at different commands, so the sum of
-/// `bytes` over all categories may exceed `peak`.
+/// Memory in bytes. Different categories can reach their peaks at different commands. The sum of
+/// `bytes` over all categories may therefore exceed the size of the arena (`peak`).
 struct MemoryReport {
   /// Peak of the live bytes of each category.
   int64_t bytes[numCategories] = {};
@@ -38,8 +38,8 @@ struct MemoryReport {
   /// one rank. The size is 0 if the module contains no reference program.
   int64_t unshardedPeak = 0;
   /// `peakCommand` is the command at which the most bytes are live, and `peakNumber` is its number.
-  /// `peakBytes` and `peakBuffers` are the bytes and the buffers that are live at this command. The
-  /// largest buffer comes first.
+  /// `peakBytes` is the number of live bytes at this command. `peakBuffers` lists the live buffers,
+  /// largest first.
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
   SmallVector<BufferOp> peakBuffers;
@@ -82,8 +82,8 @@ struct UnitReport {
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Number of bytes of the gathered parameters that a rank keeps between forward and backward, if
-  /// the backward gathers among fewer ranks than the forward.
+  /// Bytes of the gathered parameters that a rank keeps between forward and backward. The number is
+  /// 0 unless the backward gathers among fewer ranks than the forward.
   int64_t keptBytes = 0;
 
   /// Returns true if the units `*this` and `other` differ only in names.

@@ -53,9 +53,9 @@ struct ScheduleReport {
   /// duration of the step if all commands run one after another. `scheduled` is the duration of the
   /// step with this schedule. `bound` is a lower bound of the duration with any schedule.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
-  /// Number of collectives in the step, number of launches that start these collectives, and number
-  /// of copies on channels. `exposed` lists the collectives and copies that stall the step for more
-  /// than 1 % of their own duration, longest stall first.
+  /// The step has `collectives` collectives, which `launches` launches start, and `copies` copies
+  /// on channels. `exposed` lists the collectives and copies that stall the step for more than 1 %
+  /// of their own duration, longest stall first.
   int64_t collectives = 0, launches = 0, copies = 0;
   SmallVector<ExposedReport> exposed;
 

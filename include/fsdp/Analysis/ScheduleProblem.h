@@ -38,8 +38,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command. Only launches and copies can move together with the wait for a transfer.
-  /// All commands except loops can move together with the start of a transfer.
+  /// Kind of a command. The scheduler can move a launch or a copy together with the wait for a
+  /// transfer. It can move any command except a loop together with the start of a transfer.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
@@ -50,9 +50,9 @@ public:
 
     // Derived.
     Role role = Role::fixed;
-    /// Index of the transfer that this command is, or with which this command moves.
+    /// Index of a transfer. The command is this transfer, or moves together with it.
     unsigned home = none;
-    /// Number of fixed commands that precede the command.
+    /// Number of commands of the role `fixed` that precede the command in the original order.
     unsigned slot = 0;
     /// Commands that must precede this command, and commands that must follow it.
     llvm::SmallVector<unsigned, 4> before, after;
@@ -83,11 +83,11 @@ public:
     /// `prologue` lists the commands that move with the start of the transfer. `epilogue` lists the
     /// commands that move with the wait for the transfer.
     llvm::SmallVector<unsigned> prologue, epilogue;
-    unsigned earliest = 0, latest = 0; ///< first and last slot to which the dependences allow the
-                                       ///< transfer to extend
+    /// The dependences allow the transfer to extend from slot `earliest` to slot `latest`.
+    unsigned earliest = 0, latest = 0;
   };
 
-  /// Adds a command and returns its index.
+  /// Adds a command and returns the index of the command.
   unsigned addCommand(Kind kind, double seconds, int64_t live);
   /// Adds the constraint that the command `later` must run after the command `earlier`.
   void addDependence(unsigned earlier, unsigned later);
@@ -101,9 +101,9 @@ public:
   void derive();
   /// Returns the reason why `order` is not a valid order of this problem, or an empty string. In a
   /// valid order, each command that is no transfer, each start of a transfer and each wait for a
-  /// transfer occurs exactly once, and all dependences are kept. A command on which a transfer
-  /// depends must precede the start of the transfer, and a command that depends on a transfer must
-  /// follow the wait for it. The time is O(commands + dependences).
+  /// transfer occurs exactly once, and all dependences are kept. The start of a transfer follows
+  /// all commands on which the transfer depends. All commands that depend on the transfer follow
+  /// the wait for the transfer. The time is O(commands + dependences).
   std::string verify(llvm::ArrayRef<ScheduleEvent> order) const;
 
   llvm::ArrayRef<Command> getCommands() const { return commands; }

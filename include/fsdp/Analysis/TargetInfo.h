@@ -19,8 +19,8 @@ namespace mlir {
 class Operation;
 namespace fsdp {
 
-/// Some intermediate results are computed one chunk of rows after another. This structure contains
-/// the limits on the size of such a chunk.
+/// Some intermediate results are computed one chunk of rows after another. This structure limits
+/// the size of a chunk.
 struct ChunkLimits {
   int64_t maxBytes; ///< largest size of a chunk in bytes; 0 for no limit
   int64_t minRows;  ///< least number of rows of a chunk; has precedence over `maxBytes`
@@ -54,9 +54,9 @@ public:
   virtual std::optional<std::string> whyNoAttention(Operation *) const { return std::nullopt; }
 };
 
-/// Registers a target. `create` returns its TargetInfo, or null if the options name another target.
-/// `names` is the part of error messages that lists the values of --target for this target, such as
-/// "sm_80, sm_90a or sm_100a".
+/// Registers a target. `create` returns the properties of this target, or null if the options name
+/// another target. `names` is the part of error messages that lists the values of --target for this
+/// target, such as "sm_80, sm_90a or sm_100a".
 void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &),
                     llvm::StringRef names);
 

@@ -31,8 +31,8 @@ struct TimelineEvent {
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// One element for each transfer: the seconds for which the wait for the transfer stalls the
-  /// rank, and the times at which the transfer begins and ends.
+  /// These vectors have one element for each transfer. The wait for the transfer stalls the rank
+  /// for `exposed` seconds. The transfer begins at the time `begin` and ends at the time `end`.
   llvm::SmallVector<double> exposed, begin, end;
   /// Time at which each event begins.
   llvm::SmallVector<double> moments;

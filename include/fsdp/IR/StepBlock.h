@@ -61,15 +61,15 @@ constexpr int64_t kRankBlockSize = 8;
 /// argument. Update replaces the argument by a value that is computed from the step block.
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// Attribute of the argument by which Differentiate multiplies the loss. Update replaces the
-/// argument by the value count · n / (sum of the counts of n micro-batches). `count` is the number
-/// of targets of one micro-batch that are not ignored. n is the number of micro-batches on all
-/// ranks.
+/// argument by the value `count` · `n` / `total`. `count` is the number of targets of one
+/// micro-batch that are not ignored. `n` is the number of micro-batches on all ranks. `total` is
+/// the sum of `count` over them.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
-/// Attribute of a result of the function. Import adds such a result for each lookup, and Update
-/// removes the result. The result is a tensor<i64>, which contains an id that is out of range, or 0
-/// if no id is out of range. The attribute is a dictionary with three entries. The entry `location`
-/// is a text. The entry `extent` is the number of valid ids, which are in [0, extent). The entry
-/// `what` names the indexed objects, such as "rows of the table".
+/// Attribute of a result of the function. Import adds a result with this attribute for each lookup.
+/// Update removes these results. The result is a tensor<i64>, which contains an id that is out of
+/// range, or 0 if no id is out of range. The attribute is a dictionary with three entries. The
+/// entry `location` is a text. The entry `extent` is the number of valid ids, which are in [0,
+/// extent). The entry `what` names the indexed objects, such as "rows of the table".
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
 /// Module attribute that exists after Update. The attribute is an array of the `fsdp.lookup`
 /// dictionaries of all lookups. The element LookupNumber of the step block, minus 1, is an index

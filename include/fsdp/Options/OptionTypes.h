@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the types of the values in Options.def. readValue converts text to a value, and
-// printValue converts a value to text from which readValue obtains an equal value. All users call
-// these two functions, so a value has the same spelling on the command line, in configuration
-// files, in pass pipelines and in the docs.
+// Defines the types of the values in Options.def. The function readValue() converts text to a
+// value. The function printValue() converts a value to text from which readValue() obtains an equal
+// value. All users call these two functions. A value therefore has the same spelling on the command
+// line, in configuration files, in pass pipelines and in the docs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,8 +20,7 @@ namespace mlir::fsdp {
 
 #define MEMBER(type, member, name, init, ...) type member = init;
 
-/// Options of Import, which converts MLIR that other tools export to MLIR that meets the model
-/// contract.
+/// Options of Import, which converts the MLIR of other tools to the model contract.
 struct ImportOptions {
 #define FSDP_IMPORT_OPTION MEMBER
 #include "fsdp/Options/Options.def"

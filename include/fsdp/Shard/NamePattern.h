@@ -28,8 +28,8 @@ inline size_t componentEnd(StringRef name, size_t begin) {
 /// not match separators.
 class PrefixPattern {
 public:
-  /// Parses `text`. Reports errors through `emitError`. An error message calls the pattern by the
-  /// text `what`.
+  /// Parses `text`. Reports errors through `emitError`. Error messages use the text `what` as the
+  /// name of the pattern.
   static FailureOr<PrefixPattern> parse(StringRef text, const Twine &what,
                                         function_ref<InFlightDiagnostic()> emitError);
   /// Returns the prefix of `name` that the pattern matches. Returns an empty string if the pattern

@@ -14,9 +14,8 @@
 namespace mlir::fsdp {
 
 /// A sharding strategy. The strategy assigns one number to the parameters, one to the accumulated
-/// gradients, and one to the optimizer state. Tensors to which the number N is assigned are sharded
-/// over the first N axes of the list (shard, replicate) and replicated over the other axes of this
-/// list.
+/// gradients, and one to the optimizer state. A tensor with the number N is sharded over the first
+/// N axes of the list (shard, replicate). It is replicated over the remaining axes.
 struct Strategy {
   ShardingStrategy name;
   int parameters, gradients, state; ///< the three numbers, from 0 to 2
@@ -29,7 +28,7 @@ struct Strategy {
 /// Returns the properties of a strategy.
 const Strategy &getStrategy(ShardingStrategy name);
 
-/// The values, as text, of those options of fsdp-form-units that determine the placement.
+/// The texts of the options of fsdp-form-units that determine the placement of tensors.
 struct PlacementTexts {
   StringRef mesh, strategy, reshard, root, storage, ignore;
 };

@@ -20,7 +20,7 @@ using namespace mlir::fsdp;
 
 static constexpr double leastGain = 0.01;
 static constexpr double goodEfficiency = 0.9;
-/// Largest number of additions in a launch for which the simulation includes the additions and the
+/// If a launch has more additions than this number, the simulation omits the additions and the
 /// waits for them.
 static constexpr int64_t mostAdditions = INT64_C(1) << 22;
 

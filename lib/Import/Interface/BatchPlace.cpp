@@ -54,9 +54,8 @@ BatchPlace BatchPlaces::joinOperands(Operation *op) const {
   return place;
 }
 
-/// Returns the place of the batch in an operand of `op`. The member `dim` of the result is the
-/// number of a loop of `op`, not of a dimension of the operand. This loop iterates over the
-/// dimension that contains the batch.
+/// Returns the place of the batch in an operand of `op`. The member `dim` of the result is not the
+/// number of a dimension of the operand, but the number of the loop of `op` over this dimension.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   BatchPlace place = get(operand.get());
   if (place.kind != BatchPlace::Inside)
@@ -157,7 +156,7 @@ BatchPlace BatchPlaces::ofSlice(tensor::ExtractSliceOp op) const {
 
 BatchPlace BatchPlaces::compute(OpResult result) const {
   Operation *op = result.getOwner();
-  // Returns `place` if `keeps` is true for its dimension, else `Unknown`.
+  // Returns `Unknown` if `keeps` is false for the dimension of the batch, and else `place`.
   auto keeping = [](BatchPlace place, auto keeps) {
     return place.kind != BatchPlace::Inside || keeps(place.dim) ? place : BatchPlace::unknown();
   };

@@ -19,7 +19,8 @@
 //     diagonal. If the select masks scores where its condition is true, the buffer is instead true
 //     above the diagonal. A buffer that is added to scores is 0 on and below the diagonal, and -inf
 //     above it. Any other buffer is 1 on and below the diagonal, and 0 above it.
-//  3. If a boolean table in the file has causal values, replace it by a comparison of indices, too.
+//  3. Also replace each boolean table in the file that has causal values by a comparison of
+//     indices.
 //  4. For an integer constant without content, or a boolean argument without a mark, emit an error
 //     that suggests a --buffer option.
 //
@@ -268,7 +269,7 @@ static Value recogniseTable(OpBuilder &b, Operation *op) {
   return buildCausal(b, op->getLoc(), type, allowed ? CausalForm::Allowed : CausalForm::Masked);
 }
 
-/// Replaces a resource by inline values if its elements are integers or it is marked `keep`.
+/// Replaces a resource by inline values if it has integer elements or the mark `keep`.
 static void readResource(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   auto resource = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Text is checked before it is parsed, because the parser recurses for each bracket and for each
-// operator of an affine expression. The IR is checked after parsing, because it may come from
-// bytecode, and because printing, walks and affine simplification recurse, too.
+// operator of an affine expression. The IR is checked after parsing for two reasons: it may come
+// from bytecode, and printing, walks and affine simplification recurse too.
 //
 //   module            count ops; the depth of regions, on a stack of our own
 //   attribute, type   depth of each once (they are unique), after the depths of their elements
@@ -65,8 +65,8 @@ static const char *findTooDeep(StringRef text, int64_t most) {
   return nullptr;
 }
 
-/// Finds the first affine map or set that has more than `most` operators, and returns its operator
-/// number `most` + 1. Returns null if there is no such map or set.
+/// Finds the first affine map or set with more than `most` operators. Returns a pointer to the
+/// first operator after `most` operators. Returns null if no map or set has so many operators.
 static const char *findTooLong(StringRef text, int64_t most) {
   size_t next = 0;
   auto findBegin = [&] {
@@ -110,7 +110,7 @@ LogicalResult fsdp::checkText(StringRef text, StringRef name, const llvm::Source
 }
 
 namespace {
-/// An attribute, a type or an affine expression. The MLIR context contains each such object once.
+/// An attribute, a type or an affine expression. The MLIR context contains each of them once.
 struct Unique {
   enum class Kind { attribute, type, expression } kind;
   const void *pointer;
@@ -124,7 +124,7 @@ struct Unique {
 /// refers. Visits each object once, with an explicit stack.
 class Depths {
 public:
-  /// Returns the depth of `object`, which is 1 if it refers to no other object.
+  /// Returns the depth of `object`. An object that refers to no other object has depth 1.
   int64_t of(Unique object);
 
   /// Returns the greatest depth of an expression in the maps and sets that the method of() has

@@ -45,8 +45,8 @@ struct Uses {
 };
 } // namespace
 
-/// Adds to `uses` the uses of the scalar `value` inside a body, and the uses of results that casts,
-/// selects and other ops compute from the scalar. If a generic yields the scalar or such a result,
+/// Adds to `uses` the uses of the scalar `value` inside a body. Also adds the uses of values that
+/// casts, selects and other ops compute from the scalar. If a generic yields one of these values,
 /// appends the result of the generic to `further`.
 static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
                           unsigned depth) {
@@ -64,7 +64,7 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
 }
 
 /// Returns whether `op` computes sums of products in which `operand` is a factor. The sums must run
-/// over a loop that indexes `operand`. A matrix product with an extent of 1 can have this form.
+/// over a loop that indexes `operand`. An example is a matrix product with an extent of 1.
 static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
   auto iterators = op.getIteratorTypesArray();
   AffineMap map = op.getMatchingIndexingMap(&operand);

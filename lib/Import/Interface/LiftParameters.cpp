@@ -17,16 +17,16 @@
 //     except those only used in sin and cos (rotary frequencies). With --params=auto, the pass
 //     guesses without a warning.
 //  3. Each trained constant becomes an argument. This pass must run before passes that merge
-//     constants, because all constants with elided values seem equal. All copies of a constant (for
-//     example, after a function was inlined twice) become one argument, and so do constants with
-//     equal resources. Integers are not trained: an integer parameter is frozen, and an integer
-//     constant stays a constant.
+//     constants, because all constants with elided values seem equal. All copies of a constant, for
+//     example after a function was inlined twice, become one argument. Constants with equal
+//     resources also become one argument. Integers are not trained: an integer parameter is frozen,
+//     and an integer constant stays a constant.
 //  4. A float constant that is not trained stays a constant, and `fsdp.constants` lists it. A
 //     constant that is a large resource instead becomes a frozen parameter, which is sharded. The
 //     pass emits an error if the values of the constant are elided.
-//  5. The name of a parameter is the value of the attribute or, if there is none, the name in the
-//     location, the resource key or `param.N`. "rename" in the sidecar overrides this name. Values
-//     of trained constants are moved to the module attribute `fsdp.values = {name =
+//  5. The attribute gives the name of a parameter. Without the attribute, the name is that in the
+//     location, the resource key or `param.N`. The entry "rename" in the sidecar overrides this
+//     name. Values of trained constants are moved to the module attribute `fsdp.values = {name =
 //     dense_resource<..>}`.
 //
 // See also InferInit.cpp (initial values without `fsdp.values`), NameBatch.cpp (names of batch
@@ -92,7 +92,7 @@ private:
   bool isMarked = false; ///< whether an argument has an attribute that names it as a parameter
   bool guesses = false;
   ParameterGuess guess;
-  /// Number of arguments and number of constants that are parameters. The pass cannot use its
+  /// `numMarked` arguments and `numTables` constants are parameters. The pass cannot use its
   /// statistics for these numbers, because code cannot read statistics.
   unsigned numMarked = 0, numTables = 0;
   llvm::MapVector<Attribute, Table> tables;

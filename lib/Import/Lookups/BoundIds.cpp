@@ -57,8 +57,8 @@ static std::string describe(const RowLookup &lookup) {
   return "in [0, " + std::to_string(lookup.extent) + "), the " + lookup.what.str();
 }
 
-/// Sets the limit of `arg` to the greatest number with which all ids of a lookup are valid. Fails
-/// if the ids are not valid with any limit.
+/// Sets the limit of `arg` to the greatest number that makes all ids of a lookup valid. Fails if no
+/// limit makes all ids valid.
 LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument arg) {
   int64_t limit = std::min(lookup.extent, getLargestLimit(arg.getType()));
   func::FuncOp func = getOperation();

@@ -12,9 +12,9 @@
 
 namespace mlir::fsdp {
 
-/// Adds a result to the function. This result is 0 if all ids of the lookup are in range, and else
-/// one of the ids that are out of range. Returns the clamped ids. `lookup.ids` is a tensor of
-/// integers. Emits a remark.
+/// Adds a result to the function. This result is an id of the lookup that is out of range, or 0 if
+/// all ids are in range. Returns the clamped ids. `lookup.ids` is a tensor of integers. Emits a
+/// remark.
 Value checkLookup(func::FuncOp func, const RowLookup &lookup, OpBuilder &b);
 
 /// Returns whether result `index` was added by checkLookup().

@@ -49,8 +49,8 @@ static bool advance(MutableArrayRef<int64_t> point, ArrayRef<int64_t> shape) {
   return false;
 }
 
-/// Copies all elements between `part` and a block of `whole`, in the direction that `toWhole`
-/// states. The block begins at `offsets` and has the strides `strides`.
+/// Copies all elements of `part` to a block of `whole` if `toWhole` is set, and else from the block
+/// to `part`. The block begins at `offsets` and has the strides `strides`.
 static void copyBlock(ConstantTable &whole, ConstantTable &part, ArrayRef<int64_t> offsets,
                       ArrayRef<int64_t> strides, bool toWhole) {
   if (part.elements.empty())

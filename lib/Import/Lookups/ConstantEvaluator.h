@@ -32,7 +32,7 @@ struct ConstantValue {
 /// constants and loop indices.
 class ConstantEvaluator {
 public:
-  /// Largest number of elements of a tensor, and of points of the loops of an op.
+  /// A tensor may have `maxElements` elements, and the loops of an op `maxPoints` points.
   static constexpr int64_t maxElements = 1 << 19, maxPoints = 1 << 22;
 
   /// Returns the elements of a tensor. Returns null if the tensor depends on an argument or an

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime checks ids once, when it reads a batch. The pass therefore stores the range that a
-// lookup requires in an attribute of the argument, and folds the asserts, selects and clamps around
-// the lookup.
+// The runtime checks ids once, when it reads a batch. The pass therefore stores the range of valid
+// ids in an attribute of the argument. It also folds the asserts, selects and clamps around the
+// lookup.
 //
 //   func @f(%ids: tensor<4xi64>)                 func @f(%ids: .. {fsdp.limit = 97})
 //     generic ins(%ids) {                  ->      generic ins(%ids) {
@@ -16,8 +16,8 @@
 //
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
 //     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
-//     its old value and all L. A lookup does not lower a limit if its index is valid for all ids,
-//     and is not computed from an id only by adding and multiplying constants.
+//     its old value and all L. A lookup whose index is valid for all ids lowers a limit only if it
+//     computes the index from an id by adding and multiplying constants.
 //  2. If the index of a lookup is not valid for any limit, clamp it and check it in each step
 //     (CheckLookups.cpp).
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
@@ -87,13 +87,14 @@ static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   return slice;
 }
 
-/// An assert before a lookup that compares a value from which the index of the lookup is computed.
+/// An assert that precedes a lookup. The assert compares a value from which the lookup computes its
+/// index.
 struct IndexAssert {
   cf::AssertOp op;
   Value tested; ///< value that the assert compares
 };
 
-/// Returns the asserts before a lookup that compare a value from which `index` is computed.
+/// Returns the asserts before `extract` on values from which the body computes `index`.
 static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value index) {
   SmallVector<IndexAssert> found;
   auto asserts = extract->getBlock()->getOps<cf::AssertOp>();
@@ -124,9 +125,9 @@ bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
          });
 }
 
-/// Finds limits of the arguments with which an index is in range. If such a limit is lower than the
-/// present limit of its argument, sets the limit. Returns whether the index is in range with the
-/// new limits.
+/// Finds limits of the arguments with which an index is in range. Sets each limit that is lower
+/// than the present limit of its argument. Returns whether the index is in range with the new
+/// limits.
 bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
                                   ArrayRef<BlockArgument> arguments) {
   Value index = extract.getIndices()[dim];

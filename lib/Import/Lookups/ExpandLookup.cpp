@@ -38,9 +38,9 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 };
 } // namespace
 
-/// Appends the indices of a lookup as functions of the loops to `exprs`. The index that is neither
-/// a loop nor a constant becomes the affine dimension `v`. Returns the number of this index. Fails
-/// unless there is exactly one such index.
+/// Appends the indices of a lookup to `exprs`, as functions of the loops. Exactly one index must be
+/// neither a loop nor a constant. It becomes the affine dimension `v`. Returns the number of this
+/// index, or failure.
 static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v,
                                             SmallVectorImpl<AffineExpr> &exprs) {
   std::optional<unsigned> picked;

@@ -10,17 +10,17 @@
 //   %s = select(%t == -100, 0, %t)         %x = extract %logp[%i, %t]
 //   %x = extract %logp[%i, %s]             %l = select(%t == -100, 0, -%x)
 //
-//  1. The candidates are the constants outside the limit with which elements of an argument are
-//     compared for equality, and the values in `fsdp.extra_ids`.
+//  1. The candidates are the values in `fsdp.extra_ids`, and each constant outside the limit that
+//     the model compares with elements of an argument for equality.
 //  2. Assume that every element of the argument is the candidate. Accept the candidate if each
-//     cf.assert holds, and if the result of each lookup out of range reaches only branches of
-//     selects that are not taken. The index of a lookup, the selects and the asserts must read the
-//     same element of the argument. The candidate is then also safe if only some elements of the
-//     argument equal it.
+//     cf.assert holds, and if the model ignores the result of each lookup out of range. (Every use
+//     of the result must end in a branch that a select does not take.) The index of a lookup, the
+//     selects and the asserts must read the same element of the argument. The candidate is then
+//     also safe if only some elements of the argument equal it.
 //  3. Replace the candidate by 0 in lookups of the second form, with a select as in the first form.
 //
-// O(candidates x lookups x size of their indices). The runtime rejects a batch with a value that is
-// neither in the limit nor an extra id.
+// The time is O(candidates x lookups x size of the indices). The runtime rejects a batch with a
+// value that is neither in the limit nor an extra id.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ static bool dependsOnArgument(Value value, BlockArgument arg) {
 }
 
 /// If the formula at `point` reads an element of a tensor that depends on `arg`, sets `element` to
-/// this element. Returns false if the formula may read several elements of such tensors.
+/// this element. Returns false if the formula may read several elements of tensors that depend on
+/// `arg`.
 static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
                         unsigned depth = 0) {
   Point p = settle(point);
@@ -96,8 +97,8 @@ static bool isDiscarded(Value value, BlockArgument arg, std::optional<Point> &el
 }
 
 /// Assumes that all elements of the argument have the value of `trial`. Returns whether the result
-/// of the model then depends on no lookup that is out of range. Appends those lookups that need a
-/// guard to `guards`.
+/// of the model then depends on no lookup that is out of range. Appends to `guards` the lookups
+/// that need a guard.
 bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
   bool good = true;
   func.walk([&](Operation *op) {
@@ -207,7 +208,7 @@ bool ExtraIds::agree(Operation *op, llvm::function_ref<std::optional<int64_t>(Id
   for (Case &extra : cases) {
     if (!llvm::any_of(op->getOperands(), [&](Value v) { return dependsOnArgument(v, extra.arg); }))
       continue;
-    // If `op` reads several elements, some of them may be extra ids while others are in the limits.
+    // If `op` reads several elements, some may be extra ids while others are within the limits.
     std::optional<Point> element;
     bool alone = llvm::all_of(op->getOperands(), [&](Value v) {
       std::optional<Point> point = pointOf(v);

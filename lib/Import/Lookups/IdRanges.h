@@ -44,9 +44,9 @@ public:
     clear();
   }
 
-  /// Returns whether the value is an element of a function argument, or is computed from such an
-  /// element only by additions of constants and multiplications by constants. Looks through
-  /// selects, minima and maxima whose result the assumed ranges determine.
+  /// Returns whether the value is an element of a function argument, or results from such an
+  /// element only by adding constants and multiplying by constants. Looks through selects, minima
+  /// and maxima whose result the assumed ranges determine.
   bool followsArgument(Value value);
 
   /// Collects the integer arguments of the function that a value depends on.

@@ -102,7 +102,7 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
     return c == lowest ? IdSet() : IdSet{{lowest, c - 1}};
   case P::sle:
     return {{lowest, c}};
-  // In an unsigned comparison, negative numbers are greater than all others.
+  // An unsigned comparison treats negative numbers as greater than all other numbers.
   case P::ult:
     return c < 0 ? all : c == 0 ? IdSet() : IdSet{{0, c - 1}};
   case P::ule:
@@ -156,7 +156,7 @@ static Point withoutCasts(Point point) {
 }
 
 /// Adds `offset` to each value, saturating at the limits of i64. Does not shift a bound that equals
-/// one of these limits, because such a bound means that the range has no bound.
+/// a limit of i64, because it means that the range has no bound.
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;
@@ -177,8 +177,7 @@ struct Sum {
 };
 } // namespace
 
-/// Splits an element into a base and a constant whose sum is the element, as far as the sum cannot
-/// overflow.
+/// Returns a base and a constant whose sum is the element. Splits no sum that may overflow.
 static Sum decompose(const Point &point, IdRanges &ranges) {
   Sum sum{withoutCasts(point)};
   for (unsigned steps = 0; steps < 4; ++steps) {

@@ -73,7 +73,7 @@ private:
   bool has(const Point &point, unsigned part) {
     return llvm::any_of(point.at, [&](AffineExpr e) { return e.isFunctionOfDim(part); });
   }
-  /// Steps from a point to its definition or, if it is the result of a view, to the view's source.
+  /// Steps from a point to its definition. Steps from the result of a view to the view's source.
   std::optional<Point> back(const Point &point) {
     if (std::optional<Point> next = step(point))
       return next;
@@ -156,8 +156,8 @@ bool AttentionMatcher::takeFactor(Point &point) {
   return true;
 }
 
-/// Traces the operand of the product with V that contains the weights back to the softmax, and
-/// records the factors on the way.
+/// Starts at the weights, an operand of the product with V. Traces the weights back to the softmax,
+/// and records the factors on the way.
 bool AttentionMatcher::readWeights() {
   auto maps = m.mixing.getIndexingMapsArray();
   SmallVector<AffineExpr> loops;
@@ -358,8 +358,8 @@ bool AttentionMatcher::group() {
   for (unsigned key : m.keys)
     if (!has(m.k, key) || !has(m.v, key) || has(m.q, key) || has(out, key))
       return fail("the keys of the softmax are not summed over with V", m.mixing);
-  // Each element contains the loop parts of one coordinate of the weights that have not been
-  // assigned yet.
+  // Each element contains the loop parts of one coordinate of the weights, without the parts that
+  // have already been assigned.
   SmallVector<SmallVector<unsigned>> coordinates;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(m.formula.value.getType()).getShape();
   for (auto [d, at] : llvm::enumerate(weights.at)) {
@@ -374,9 +374,9 @@ bool AttentionMatcher::group() {
     coordinates.push_back(own);
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
-  // The rows are a coordinate of the weights whose loop parts index Q, but neither K nor V. If
-  // there are several such coordinates, prefer those whose index the formula uses. Among the
-  // preferred coordinates, take the longest, and if several are equally long, the last one.
+  // The loop parts of the rows must index Q, but neither K nor V. If several coordinates of the
+  // weights have such loop parts, prefer those whose index the formula uses. Among the preferred
+  // coordinates, take the longest, and if several are equally long, the last one.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);

@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Reason why a softmax between two products cannot be raised to attention, and the op because of
-/// which it cannot be raised.
+/// Reason why a softmax between two products cannot be raised to attention, and the op that
+/// prevents it.
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;
@@ -65,7 +65,7 @@ struct AttentionMatch {
 std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 /// Matches a sink in the input of a softmax. Returns nothing if each column of the input belongs to
-/// a key. Sets `obstacle` and returns nothing if the input has other columns than keys and a sink.
+/// a key. Sets `obstacle` and returns nothing if a column belongs to neither a key nor a sink.
 std::optional<Sink> matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 } // namespace mlir::fsdp

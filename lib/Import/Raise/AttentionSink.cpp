@@ -27,8 +27,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the input of `op` if `op` is an elementwise op that only copies each element of the
-/// input to the same position, or converts it between float types. Returns null otherwise.
+/// Returns the input of `op` if `op` only copies each element of the input to the same position, or
+/// converts the element between float types. Returns null otherwise.
 static Value convertedBy(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || !isParallel(generic) || generic.getNumDpsInputs() != 1 ||
@@ -80,10 +80,10 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
   return std::nullopt;
 }
 
-/// Returns whether the sink can become the score of an additional key. If it cannot, sets
-/// `obstacle`. score_mod also evaluates its formula for the key of the sink, where the product Q·Kᵀ
-/// is 0. The derivative of the formula at 0 must be finite, because it is multiplied by a gradient
-/// of 0, and 0 times infinity would be NaN.
+/// Returns whether the sink can become the score of an additional key. If the sink cannot, sets
+/// `obstacle`. The region score_mod evaluates its formula for this key, too, and the product Q·Kᵀ
+/// is 0 there. The derivative of the formula at 0 must be finite, because it is multiplied by a
+/// gradient of 0, and 0 times infinity would be NaN.
 bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
   Operation *at = m.sink->value.getDefiningOp();
   if (holdsScore(*m.sink)) {

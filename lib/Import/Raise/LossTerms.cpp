@@ -80,8 +80,8 @@ static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr colum
   return std::nullopt;
 }
 
-/// Matches `tensor[rows.., t]`. Returns two points: the element that is read, with `column` in
-/// place of the index t, and t itself.
+/// Matches `tensor[rows.., t]`. Returns the point of the element `tensor[rows.., column]`, and the
+/// point of t.
 static std::optional<std::pair<Point, Point>> matchPick(const Point &point, AffineExpr column) {
   auto extract = point.op<tensor::ExtractOp>();
   if (!extract || extract.getIndices().empty())
@@ -171,7 +171,8 @@ public:
   }
 
 private:
-  /// If the point is a sum over rows or over the columns of a one-hot, continues with its term.
+  /// If the point is a sum over rows or over the columns of a one-hot, continues with the sum's
+  /// term.
   bool peelSum() {
     auto sum = matchReduction(point, Reduction::Sum);
     if (!sum)
@@ -228,8 +229,8 @@ private:
     return true;
   }
 
-  /// Matches logsumexp(x)[row] - x[row, t]. In both operands, x may be replaced by x - m with the
-  /// same m.
+  /// Matches logsumexp(x)[row] - x[row, t]. The two operands may contain x - m instead of x, with
+  /// the same m.
   bool readDifference() {
     if (!point.op<arith::SubFOp>())
       return false;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Evaluates mask_mod at single positions (b, h, i, j). mask_mod may compute with indices and with
+// Evaluates mask_mod at single positions (b, h, i, j). The region may compute with indices and with
 // elements of constant tables, including tables that elementwise ops compute from constants.
 //
 //   ids = [7 7 7 3 3]     j <= i and ids[i] == ids[j]     i = 3:  j = 3 is kept, for any ids
@@ -29,8 +29,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The value of a scalar: an integer (with 64 bits if the scalar is an index) or a float. If it is
-/// neither, the value is unknown. Two unknown values with the same `number` are equal.
+/// The value of a scalar: an integer (with 64 bits if the scalar is an index), a float, or unknown.
+/// Two unknown values with the same `number` are equal.
 struct MaskValue {
   std::optional<APInt> integer;
   std::optional<APFloat> real;

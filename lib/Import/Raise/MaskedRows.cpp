@@ -20,9 +20,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 // Looks in score_mod for three kinds of values. The first kind is a finite constant of at least 1e4
-// in magnitude. The second kind is a constant table whose elements are unknown or include such a
-// constant. The third kind is a float argument of the function that is not a parameter. (-inf is
-// always a mask.)
+// in magnitude. The second kind is a constant table whose elements are unknown or include a
+// constant of the first kind. The third kind is a float argument of the function that is not a
+// parameter. (-inf is always a mask.)
 bool fsdp::mayMask(AttentionOp op) {
   auto isLow = [](const APFloat &v) {
     return v.isFinite() && std::abs(v.convertToDouble()) >= -masked;

@@ -12,8 +12,8 @@
 //  1. Match the two contractions, and determine which of their loops are batch, heads, rows, keys
 //     and head dimensions (AttentionMatch.cpp).
 //  2. Split the formula between the first contraction and the softmax into scale, mask_mod and
-//     score_mod. A mask with a finite number (-1e4 or less) instead of -inf is accepted if every
-//     row provably keeps a key, or if `assume-keys` asserts it (ScoreFunctions.cpp). Factors after
+//     score_mod. A mask may contain a finite number (-1e4 or less) instead of -inf if every row
+//     provably keeps a key, or if `assume-keys` asserts this (ScoreFunctions.cpp). Factors after
 //     the softmax that read no floats from memory (dropout) become weight_mod.
 //  3. Write the regions: positions become b, h, i, j; tensors that the formula reads become
 //     captured operands; narrow floats are widened to the type of the score, f32 or f64.
@@ -93,8 +93,8 @@ SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   return dims;
 }
 
-/// Each element of `dims` is the list of loop parts of one dimension. Returns, for each list, the
-/// indices of its loop parts in the concatenation of all lists.
+/// Each element of `dims` is the list of loop parts of one dimension. Returns the indices that the
+/// loop parts of each list have in the concatenation of all lists.
 static SmallVector<ReassociationIndices> reassociate(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   int64_t next = 0;
@@ -285,7 +285,7 @@ static bool holdsRowMax(const Point &point, unsigned depth = 0) {
 }
 
 /// Returns an op between two products that computes exp(x - m), where the formula of m contains the
-/// maximum of a row. Returns null if there is no such op.
+/// maximum of a row. Returns null if no op matches.
 static math::ExpOp matchUnraised(linalg::GenericOp op) {
   if (!isParallel(op))
     return {};

@@ -155,8 +155,8 @@ static std::optional<Reduction> matchRowMax(Point point) {
   return matchReduction(point, Reduction::Max);
 }
 
-/// Returns the tensor of which `x` is the element at `dims`, if `max` is the maximum of this tensor
-/// over dimension `dim`. Returns null otherwise.
+/// `x` is the element at `dims` of some tensor. If `max` is the maximum of this tensor over
+/// dimension `dim`, returns the tensor. Returns null otherwise.
 static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr> dims,
                           unsigned dim) {
   auto row = matchRowMax(max);
@@ -173,7 +173,7 @@ static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr>
 }
 
 namespace {
-/// The parts of a formula that equals exp(x - max) / Σ term.
+/// The parts of a formula that equals exp(x - max) / sum.
 struct Parts {
   Point x, max, sum;
 };
@@ -201,7 +201,7 @@ static std::optional<Parts> splitExponential(const Point &root) {
         lse = settleThroughCasts(operandOf(shifted, 1));
   auto sumOf = [](const Point &log) {
     Point sum = settleThroughCasts(operandOf(log, 0));
-    // JAX computes the absolute value of the sum, which has no effect on a sum of exponentials.
+    // JAX computes the absolute value of the sum. This has no effect, because the sum is positive.
     return sum.op<math::AbsFOp>() ? settleThroughCasts(operandOf(sum, 0)) : sum;
   };
   if (lse.op<math::LogOp>() && x.op<arith::SubFOp>())

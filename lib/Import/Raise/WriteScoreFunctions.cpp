@@ -14,8 +14,7 @@
 //     the tensor is captured and not recomputed for each score.
 //  3. weight_mod computes the factors that are applied after the softmax. An element of fsdp.random
 //     becomes fsdp.random_element.
-//  4. If there is a sink, score_mod yields the sink's score for the last key, and mask_mod keeps
-//     it.
+//  4. If there is a sink, score_mod yields its score for the last key, and mask_mod keeps this key.
 //  5. If a region must not contain an op of the formula, return the op, which the caller reports.
 //
 //===----------------------------------------------------------------------===//
@@ -87,8 +86,8 @@ private:
   DenseMap<unsigned, Value> writtenParts;
 };
 
-/// Each loop part belongs to one of the indices b, h, i and j. Computes the index of the loop part
-/// `part` from this index.
+/// Computes the index of the loop part `part` from the index b, h, i or j to which the part
+/// belongs.
 Value ScoreFunctions::Writer::part(unsigned part) {
   if (Value known = writtenParts.lookup(part))
     return known;
@@ -250,7 +249,7 @@ Value ScoreFunctions::Writer::copy(const Point &point) {
       return {};
     mapping.map(source->getOperand(i), operand);
   }
-  // If an op reads a value twice, the two reads are at the same position, so one mapping is enough.
+  // If an op reads a value twice, it reads the same element twice, so one mapping is enough.
   Operation *made = b.clone(*source, mapping);
   if (isa<FloatType>(made->getResult(0).getType()))
     made->getResult(0).setType(wide);
@@ -344,10 +343,10 @@ Value ScoreFunctions::Writer::negate(Value condition) {
   return arith::XOrIOp::create(b, op.getLoc(), condition, yes);
 }
 
-/// Returns the result of an op, or an equal value that is simpler to compute if the op negates a
-/// condition. If the op compares `select(c, x, y)` with z, where x, y and z are constants, returns
-/// c, the negation of c, or a constant. A mask of numbers that is compared with 0 thereby becomes a
-/// condition, with which kernels can skip tiles.
+/// Returns the result of an op, or an equal value that is simpler to compute. If the op compares
+/// `select(c, x, y)` with z, where x, y and z are constants, returns c, the negation of c, or a
+/// constant. A comparison of a mask of numbers with 0 thereby becomes a condition that lets kernels
+/// skip tiles.
 Value ScoreFunctions::Writer::simplify(Operation *made) {
   Value result = made->getResult(0);
   if (isa<arith::XOrIOp>(made) && result.getType().isInteger(1) &&

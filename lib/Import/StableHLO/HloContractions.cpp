@@ -11,8 +11,8 @@
 //   padded first, and groups of features become a separate dimension.
 // - reduce, reduce_window: loops over result dimensions, and over reduced or window dimensions
 //
-// Sums of products begin with zero and are computed in the type of the result. Reductions begin
-// with an init value.
+// A sum of products begins with zero, and has the type of the result. A reduction begins with its
+// init value.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The project does not link StableHLO. Instead, two dialects without registered ops parse the text
-// of StableHLO, so that a file that `jax.export` wrote can be read without another tool:
+// of StableHLO. The compiler can thus read a file of `jax.export` without another tool:
 //
 //   #stablehlo<comparison_direction LT>               ->  "LT"
 //   #stablehlo.dot<lhs_contracting_dimensions = [2]>  ->  {lhs_contracting_dimensions = array<..>}

@@ -12,8 +12,8 @@
 //   stablehlo.add %a, %b : tensor<4xi1>        ->   arith.ori
 //
 // Integers are treated as signed. An i1 is a truth value: the sum of two i1 is their "or", and the
-// product is their "and". As the specification says, the quotient of an integer division by zero is
-// -1, and the remainder is the dividend.
+// product is their "and". In an integer division by zero, the quotient is -1 and the remainder is
+// the dividend, as in the specification.
 //
 //===----------------------------------------------------------------------===//
 

@@ -108,8 +108,8 @@ Value fsdp::buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
   return generic.getResult(0);
 }
 
-/// Returns a text that describes the regions of an op, for the error that the body of the op is not
-/// one block with the expected arguments.
+/// Returns a text that describes the regions of an op. The text is part of the error that an op
+/// does not have one block with the expected arguments.
 static std::string describeRegions(Operation *op) {
   if (op->getNumRegions() != 1)
     return op->getNumRegions() ? describeCount(op->getNumRegions(), "region", "regions")

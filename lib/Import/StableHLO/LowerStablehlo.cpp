@@ -63,7 +63,7 @@ static HloResult lowerConstant(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{arith::ConstantOp::create(b, op->getLoc(), value)};
 }
 
-/// Replaces a composite by a call of the function that it names as its decomposition.
+/// Replaces a composite by a call of the function in its attribute `decomposition`.
 static HloResult lowerComposite(OpBuilder &b, Operation *op) {
   auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(op->getAttr("decomposition"));
   auto function = symbol ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, symbol) : nullptr;
@@ -77,7 +77,7 @@ static HloResult lowerComposite(OpBuilder &b, Operation *op) {
   return SmallVector<Value>(call.getResults());
 }
 
-/// Replaces the results of an op that does not change values by the operands of the op.
+/// `op` does not change values. Replaces the results of `op` by its operands.
 static HloResult forward(OpBuilder &, Operation *op) {
   if (!llvm::equal(op->getOperandTypes(), op->getResultTypes()))
     return op->emitError("expected results of the operands' types");

@@ -5,14 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // `jax.export` writes erfc (of the exact GELU) as polynomials in x and in 1 / x^2, joined by
-// selects. Near zero, the derivative of the polynomial in 1 / x^2 is infinite. There, the select
-// does not choose this polynomial, so its derivative is multiplied by 0, and 0 times infinity is
-// NaN:
+// selects. Near zero, the derivative of the polynomial in 1 / x^2 is infinite. The select does not
+// choose this polynomial near zero. The derivative is therefore multiplied by 0, and 0 times
+// infinity is NaN:
 //
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
 //
-//  1. The expansion reads |x|. Each operand of an abs on which the select depends is therefore a
-//     candidate for x.
+//  1. The expansion reads |x|. If the select depends on an abs, the operand of this abs is
+//     therefore a candidate for x.
 //  2. Collect the elementwise ops between the candidate and the select. All inputs of these ops
 //     except the candidate must be constants.
 //  3. Evaluate these ops in f64 at points in [-4, 4], and compare the results with std::erfc. The
@@ -34,8 +34,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The elementwise ops that compute a result from one input, in an order in which they can be
-/// evaluated.
+/// The elementwise ops that compute a result from one input. Each op follows the ops of its
+/// operands.
 struct Slice {
   Value input;
   /// Maps constants and results of ops to their values. The constants come first.

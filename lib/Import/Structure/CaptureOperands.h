@@ -19,7 +19,7 @@ namespace mlir::fsdp {
 void populateCaptureOperandPatterns(RewritePatternSet &patterns);
 
 /// Returns `index`, a value in a body, as an affine function of the loops. Returns null if `index`
-/// is not such a function.
+/// is not affine.
 AffineExpr affineIndex(Value index);
 
 /// Rebuilds `op` with one more input, whose block argument replaces `captured` in the body.

@@ -271,8 +271,8 @@ struct SmallPower : OpRewritePattern<PowOp> {
 };
 } // namespace
 
-/// Returns whether the reader of an operand can recompute the operand cheaply, because the producer
-/// of the operand is a constant or an elementwise function of indices or integers.
+/// Returns whether the reader of an operand can recompute the operand cheaply. This is the case if
+/// the producer is a constant or an elementwise function of indices or integers.
 static bool isCheapProducer(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   if (!producer || isContraction(cast<linalg::LinalgOp>(operand->getOwner())))

@@ -12,14 +12,14 @@
 //   %y = linalg.exp ins(%x) outs(%e)             only writes %e: no error
 //
 //  1. A tensor.empty has unwritten elements. A view, a cast, a padding or a concatenation of a
-//     value with unwritten elements has unwritten elements too. The result of a chain of insertions
-//     into such a value also has unwritten elements, unless the insertions cover the whole value.
+//     value with unwritten elements has unwritten elements too. After a chain of insertions into
+//     this value, unwritten elements remain unless the insertions cover the whole value.
 //  2. Report an error for an op that reads a value with unwritten elements. An insertion does not
 //     read its destination. A linalg op does not read the initial value of an output if its body
 //     does not use the argument of this output.
 //
-// O(ops + n²) for n insertions into a tensor. If a tensor has unwritten elements, every slice of
-// the tensor counts as unwritten, even if all elements of the slice are written.
+// The time is O(ops + n²) for n insertions into a tensor. If a tensor has unwritten elements, every
+// slice of the tensor counts as unwritten, even if all elements of the slice are written.
 //
 //===----------------------------------------------------------------------===//
 

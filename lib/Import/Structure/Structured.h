@@ -12,8 +12,7 @@
 namespace mlir::fsdp {
 
 /// Returns whether `op` has one input and one result, and its body only yields the element of the
-/// input. Such an op is a transpose, a broadcast, or both. The output map of such an op must be a
-/// permutation.
+/// input. Such an op is a transpose, a broadcast, or both. Its output map must be a permutation.
 bool isCopy(linalg::GenericOp op);
 
 /// Returns whether all loops of `op` are parallel.

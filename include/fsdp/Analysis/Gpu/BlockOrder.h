@@ -32,7 +32,7 @@ namespace mlir::fsdp {
 /// several steps add to the same sum, the order of their additions is fixed.
 struct BlockStep {
   double cycles = 0;  ///< cycles of the step, without time spent waiting
-  int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to none
+  int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to no sum
   int64_t before = 0; ///< number of steps that add to that sum before this step
 };
 
@@ -60,7 +60,7 @@ public:
 private:
   struct Sum {
     int64_t added = 0; ///< number of additions so far
-    double end = 0;    ///< end of the last addition
+    double end = 0;    ///< cycle in which the last addition ends
   };
   int64_t slots;
   double addCycles;
@@ -148,18 +148,18 @@ struct QueryOrder {
 ///             one head, then block of keys c of the other head. Under a causal mask all blocks of
 ///             threads have equal work.
 ///
-/// The blocks of threads that add to the gradients of the same block of queries do so in the
+/// Several blocks of threads can add to the gradients of one block of queries. They do so in the
 /// ascending order of their numbers. The second block of keys of a pair visits the blocks of
 /// queries in descending order. Under a causal mask, each block of threads therefore begins with
-/// queries to which the previous block of threads has just added, and no block of threads waits for
-/// a later block of threads. Without a mask, all blocks of threads of a head begin with the same
-/// queries, so each waits for all earlier ones. Blocks of threads with consecutive numbers belong
-/// in turn to `together` different heads (or pairs of heads), so that fewer blocks of threads of
-/// one head begin at the same time.
+/// queries for which the previous block of threads has just finished its addition. No block of
+/// threads then waits for a later one. Without a mask, all blocks of threads of a head begin with
+/// the same queries, so each waits for all earlier ones. `together` consecutive blocks of threads
+/// belong to different heads (or pairs of heads). Fewer blocks of threads of one head then begin at
+/// the same time.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< number of kv heads in all batches
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
-  int64_t parts = 1;     ///< number of parts of the query heads of a kv head
+  int64_t parts = 1;     ///< number of parts into which the query heads of a kv head are divided
   bool pairs = false;
   int64_t together = 1; ///< number of heads, or pairs of heads, that alternate; divides units()
   /// True for `single` with ascending blocks of keys. Valid only if no block adds to gradients of

@@ -48,8 +48,8 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies in clocks. The model adds a latency to the duration of a step if no other work runs on
-/// the multiprocessor during the latency.
+/// Latencies in clocks. If no other work runs on the multiprocessor during a latency, the estimated
+/// duration of a step includes this latency.
 struct GpuLatencies {
   static constexpr double barrier = 40;  ///< a barrier of all threads of a block
   static constexpr double global = 1000; ///< a read of global memory
