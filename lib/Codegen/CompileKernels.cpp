@@ -54,7 +54,7 @@ void fsdp::registerTargets() {
   registerTarget(createGpuTargetInfo, "sm_80, sm_90a or sm_100a");
 }
 
-/// Compiles the kernels for a CPU (step 1).
+/// Compiles the kernels for a CPU.
 static FailureOr<CompiledKernels> compileForCpu(ModuleOp planned, const CodegenOptions &options,
                                                 bool code, bool timing) {
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());

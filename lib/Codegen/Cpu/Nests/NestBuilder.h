@@ -56,8 +56,7 @@ private:
     // Bounds of the parts of the inner loop: 0, the positions at which it is split, and `inner`.
     SmallVector<int64_t> borders;
   };
-  /// Properties of a piece of code. They are found by a trial, which emits the code and then erases
-  /// it.
+  /// Properties of a piece of code. To find them, the builder emits the code and then erases it.
   struct Trial {
     int64_t gathers;
     SmallVector<int64_t> splits;
@@ -133,7 +132,7 @@ private:
   OpBuilder builder;
   Location loc;
   std::vector<Phase> phases;
-  /// The row buffers of those values of the current group that are kept in row buffers.
+  /// Maps values of the current group to the row buffers that hold them.
   DenseMap<Value, Value> rowBuffers;
   unsigned rowBufferSkip = 0;
   AccessLog log;
