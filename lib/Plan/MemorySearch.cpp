@@ -53,8 +53,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// In step 6, the smallest plan is preferred to the fastest plan if its time is at most this factor
-/// longer. A small plan is better, because the workspace of kernels is added to the arena later.
+/// The search prefers the smallest plan to the fastest plan (step 6) if it takes at most
+/// `nearlyEqual` times as long, because the workspace of kernels is added to the arena later.
 static constexpr double nearlyEqual = 1.02;
 /// Minimum that is assumed for the time to move a byte, in seconds. Without it, the cost of a
 /// transfer that is hidden completely would be 0.
@@ -188,8 +188,8 @@ FailureOr<FoundChoice> Search::run() {
   return finish(*best);
 }
 
-/// Runs steps 3 to 5. `all` is the plan with all items. Step 5 makes no further plan when
-/// `mostPlans` plans have been made in all.
+/// Returns the fastest plan of the current items that fits (steps 3 to 5 of the file header). `all`
+/// is the plan with all items. Step 5 ends when the whole search has made `mostPlans` plans.
 FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) {
   llvm::sort(items, [](const Item &a, const Item &b) {
     return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond
@@ -325,7 +325,7 @@ void Search::findGathers() {
   }
 }
 
-/// Runs step 2 for the items of one kind. `none` is the plan without any items.
+/// Estimates the cost per byte of the items of one kind (step 2). `none` is the plan without items.
 LogicalResult Search::rate(Item::Kind kind, const FoundChoice &none) {
   llvm::BitVector taken(items.size());
   int64_t bytes = 0;

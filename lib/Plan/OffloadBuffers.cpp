@@ -132,7 +132,7 @@ void Offloader::markGradients() {
 }
 
 //===----------------------------------------------------------------------===//
-// Steps 2 and 3
+// Copies for launches (steps 2 and 3 of the file header)
 //===----------------------------------------------------------------------===//
 
 BufferOp Offloader::addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes,
@@ -244,7 +244,7 @@ static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to
 }
 
 /// Splits the lifetime of a buffer at the widest gap between `uses` if the gap is wide enough.
-/// In the commands after the gap, a new buffer replaces the buffer.
+/// The commands after the gap use a new buffer instead of `buffer`.
 void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   size_t at = 0;
   int64_t widest = 0;

@@ -90,8 +90,8 @@ unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
   return end;
 }
 
-/// Returns the slot of the first of the starts that must follow the wait for `transfer`, or the
-/// latest slot for this wait if that slot is earlier.
+/// Returns the latest slot for the wait for `transfer`. If a start that must follow this wait is in
+/// an earlier slot, returns the slot of the first such start.
 unsigned ScheduleSolver::getBeginOfReaders(const Transfer &transfer) const {
   unsigned begin = transfer.latest;
   auto precede = [&](unsigned command) {

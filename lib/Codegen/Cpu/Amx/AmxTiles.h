@@ -33,9 +33,8 @@ struct Product {
                          ///< any CPU
 };
 
-/// Emits code that computes sums = start + Σ over `steps` of left · right. `start` is the old value
-/// of the sums in memory if `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple
-/// of 16.
+/// Emits code for sums = start + Σ over `steps` of left · right. `start` is the old value of the
+/// sums if `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple of 16.
 void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
                  TypedAttr constant);
 

@@ -17,9 +17,9 @@
 //             tile += lhs · rhs;
 //           after the last k: finish the strip, row by row;
 //
-// Without AMX, a strip consists of one panel, and a slab consists of kc values of k. With AMX, the
-// slab of a panel of rows stays in the L1 cache for all panels of a strip, and whole cache lines of
-// results are written.
+// Without AMX, a strip has one panel, and a slab has all kc values of k. With AMX, the slab of a
+// panel of rows stays in the L1 cache for all panels of a strip, and whole cache lines of results
+// are written.
 //
 // The sums of a strip are in the worker's scratch. If the strip is whole and needs no epilogue,
 // they can instead be in the buffer of the result. The scratch has space for mc × nc sums if

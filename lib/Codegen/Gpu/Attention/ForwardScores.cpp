@@ -46,8 +46,8 @@ Value ForwardScores::factor() const {
   return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e);
 }
 
-/// Returns the value by which a score takes part in the maximum m: c · score without score_mod,
-/// otherwise the score.
+/// Returns the number whose maximum over a row is m: c · score without score_mod, otherwise the
+/// score.
 Value ForwardScores::toMax(Value score) const {
   return foldsScale() ? b.mulf(score, factor()) : score;
 }

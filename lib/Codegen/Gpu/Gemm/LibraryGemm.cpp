@@ -338,7 +338,7 @@ bool Reader::placeVariables(size_t result) {
     if (place)
       return false;
     place = readMatrix(*variable.operand, m, n);
-    // A single row is described as a matrix whose rows are all this row.
+    // Describe a single row as a matrix whose rows are all at the same address.
     if (!place && variable.isRow) {
       place = GpuMatrix();
       place->binding = variable.operand->access.binding;
