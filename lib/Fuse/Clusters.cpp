@@ -20,7 +20,7 @@
 //  3. In each iteration of these loops (a row), the op uses only elements of the cluster's values
 //     that belong to the row, and writes only elements of the row.
 //  4. The op has no operand that another kernel computes from values of the cluster.
-//  5. With the op, the cluster has at most `maxOps` ops, where the ops in bodies are counted, too.
+//  5. With the op, the cluster has at most `maxOps` ops, including the ops in bodies.
 //
 // Otherwise the op opens a cluster.
 //  - A contraction or scatter always opens a cluster. Only maps over the whole result of a

@@ -236,8 +236,8 @@ FailureOr<FoundChoice> Search::searchParts() {
   return best ? *best : smallest;
 }
 
-/// Packs the arena of the choice once more, as small as possible. (During the search, packing stops
-/// as soon as it is known whether the choice fits.)
+/// Packs the arena of the choice once more, into as few bytes as possible. (During the search,
+/// packing stops as soon as it is known whether the choice fits.)
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();

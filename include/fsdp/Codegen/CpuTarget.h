@@ -55,8 +55,7 @@ struct CpuTarget {
   /// CPU that LLVM knows (x86-64-v3, znver4, sapphirerapids), or "amx-loops" for TileLoops. Emits
   /// an error at `loc` if the name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
-  /// Returns the target for `name` as get() does. If get() would fail, returns nothing and sets
-  /// `why` to the error.
+  /// Returns the same as get(). If get() would fail, returns nothing and sets `why` to the error.
   static std::optional<CpuTarget> find(StringRef name, std::string &why);
 
   /// Creates a generator of position-independent code that does not fuse multiply and add.

@@ -66,7 +66,7 @@ public:
   Value isInt(Value x, int64_t y) const {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, integer(y));
   }
-  /// Evaluates a polynomial by Horner's rule with fma. The first coefficient is that of the highest
+  /// Evaluates a polynomial by Horner's rule with fma. The first coefficient belongs to the highest
   /// power.
   Value polynomial(ArrayRef<double> coefficients, Value x) const {
     Value p = constant(coefficients.front());

@@ -21,9 +21,9 @@
 // A sum over rows adds its terms in the order of the rows. A sum over the columns of a chunk adds
 // its terms in the order of the columns. The division into chunks depends only on the shape.
 // Therefore the bits of the results depend neither on the number of workers nor on the vector
-// length. The run time is that of five matrix products over all blocks that are not entirely
-// masked. The scratch of a worker holds Q, dO and dQ of the query heads of one kv head. If there
-// are several chunks, the shared scratch holds the dQ of each chunk for all heads.
+// length. The kernel takes about as long as five matrix products over all blocks that are not
+// entirely masked. The scratch of a worker holds Q, dO and dQ of the query heads of one kv head. If
+// there are several chunks, the shared scratch holds the dQ of each chunk for all heads.
 //
 //===----------------------------------------------------------------------===//
 

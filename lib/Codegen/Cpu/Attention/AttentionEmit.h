@@ -57,7 +57,7 @@ public:
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
   /// Returns the mask of the lanes at `site` that are inside the matrix and that mask_mod does not
-  /// mask. Returns null if this is true of all lanes.
+  /// mask. Returns null if the mask would contain all lanes.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
   /// Multiplies `rows` rows of `from` by `factor`. Stores the products to the rows of `tensor` that

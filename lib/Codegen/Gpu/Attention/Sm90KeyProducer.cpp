@@ -124,9 +124,8 @@ private:
 };
 } // namespace
 
-/// Returns how many blocks of keys add to the block `block` of queries before this block of keys
-/// does. These are the blocks of later keys (or, in the second turn, of earlier keys) that visit
-/// `block`.
+/// Returns how many blocks of keys add to the block `block` of queries before this block of keys.
+/// These are the blocks of later keys (or, in the second turn, of earlier keys) that visit `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());
