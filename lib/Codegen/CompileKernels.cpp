@@ -30,9 +30,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Properties of a CPU that multiplies bf16 matrices with AMX tiles. The gradient of the logits'
-/// weight is read and written once per chunk. On such a CPU, this takes longer than the products of
-/// a chunk of the usual size. The chunks are therefore larger than on other CPUs.
+/// Properties of a CPU that multiplies bf16 matrices with AMX tiles. Logits are computed in chunks
+/// of rows, and each chunk reads and writes the gradient of their weight. With chunks of the usual
+/// size, this takes longer than the products. The chunks are therefore larger than on other CPUs.
 struct TileCpuInfo : TargetInfo {
   ChunkLimits getChunkLimits() const override { return {128 << 20, 16}; }
 };

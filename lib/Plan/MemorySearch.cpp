@@ -202,7 +202,8 @@ FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) 
   return best;
 }
 
-/// Runs step 6. If no part fits, returns the smallest choice that was tried.
+/// Searches parts of the list (step 6). If no part fits, returns the smallest choice that was
+/// tried.
 FailureOr<FoundChoice> Search::searchParts() {
   using Kind = Item::Kind;
   llvm::BitVector recomputed(graph->getCalls().size());
@@ -429,7 +430,7 @@ LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   return success();
 }
 
-/// Runs step 4. Sets `count` to the number of items in the shortest prefix that fits.
+/// Sets `count` to the number of items in the shortest prefix of the list that fits (step 4).
 FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
   unsigned low = 0; // size of the largest prefix that is known not to fit
   count = items.size();

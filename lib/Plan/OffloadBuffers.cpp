@@ -16,8 +16,8 @@
 //    collective reads.
 // 2. A launch runs on the host if it accesses a buffer that is not on the device, and the category
 //    of each of its buffers is parameters, gradients, optimizer, staging or control. Operands that
-//    are on the device are copied to the host before it, and results are copied back. Skip this
-//    step if the target's kernels do not run on the host.
+//    are on the device are copied to the host before the launch, and results are copied back. Skip
+//    this step if the target's kernels do not run on the host.
 // 3. All other launches, and all collectives, run on the device. Their operands on the host are
 //    copied to the device before them. Commands that copy or fill access both arenas directly.
 //    Buffers in the rank's file are copied like those on the host.

@@ -38,7 +38,7 @@ struct ArenaSize {
 };
 } // namespace
 
-/// Runs step 1.
+/// Places the buffers that belong to no program (step 1).
 ArenaFront fsdp::packFront(ArrayRef<BufferOp> arena,
                            llvm::function_ref<void(BufferOp, int64_t)> place) {
   ArenaFront front;

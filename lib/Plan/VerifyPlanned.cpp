@@ -274,7 +274,7 @@ class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlanned
     markAllAnalysesPreserved();
   }
 
-  /// Runs step 1.
+  /// Checks that no op of an earlier stage is left and that every buffer has an offset.
   LogicalResult checkRemains() {
     LogicalResult result = success();
     for (auto function : getOperation().getOps<func::FuncOp>())

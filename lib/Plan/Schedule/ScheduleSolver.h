@@ -52,7 +52,7 @@ public:
   Timeline simulate(double slower = 1) const;
   /// Returns a lower bound of the block's duration in seconds, whatever slots are chosen.
   double getLowerBound() const;
-  /// Returns the maximum over all commands of the number of bytes that are alive.
+  /// Returns the largest number of bytes that are alive at a command.
   int64_t getPeak() const;
   /// Return properties of a transfer. The function getSeconds() returns the duration of the
   /// transfer. The duration includes the latency only if the transfer is the first of its launch.
