@@ -189,7 +189,7 @@ FailureOr<FoundChoice> Search::run() {
 }
 
 /// Returns the fastest plan of the current items that fits (steps 3 to 5 of the file header). `all`
-/// is the plan with all items. Step 5 ends when the whole search has made `mostPlans` plans.
+/// is the plan with all items. The search ends when it has made `mostPlans` plans.
 FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) {
   llvm::sort(items, [](const Item &a, const Item &b) {
     return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond

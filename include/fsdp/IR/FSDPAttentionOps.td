@@ -141,8 +141,9 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
 
     - (C1) to (C10) as in `fsdp.attention`.
     - (C11) The operands O and dO have the type of the result O of `fsdp.attention`.
-    - (C12) score_grad is present if and only if score_mod is. The arguments of score_grad are the
-      cotangent g, then the arguments of score_mod. The region yields the cotangent of the score.
+    - (C12) score_grad is present if and only if score_mod is present. The arguments of score_grad
+      are the cotangent g, then the arguments of score_mod. The region yields the cotangent of the
+      score.
     - (C13) dQ, dK and dV have the shapes of Q, K and V.
     - (C14) There is one gradient per captured float tensor, with the tensor's shape.
   }];

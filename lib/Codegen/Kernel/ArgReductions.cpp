@@ -58,7 +58,7 @@ struct ArgReduction {
 };
 
 /// A comparison of `lhs` and `rhs`. If `strict` is true, the comparison is > if `greater` is true,
-/// and < otherwise. If `strict` is false, it is >= or <=.
+/// and < otherwise. If `strict` is false, the comparison is >= or <=.
 struct Comparison {
   Value lhs, rhs;
   bool greater, strict, isUnsigned;
