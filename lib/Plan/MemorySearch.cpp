@@ -255,8 +255,8 @@ double Search::getSeconds(const llvm::BitVector &calls) const {
   return sum;
 }
 
-/// Adds a call to `closure`, unless it is in `taken`. Also adds those earlier calls of its segment
-/// whose results it needs and which are not kept.
+/// Adds a call to `closure`, unless it is in `taken`. Also adds those earlier calls of the segment
+/// that are not kept and whose results the call needs.
 void Search::addClosure(unsigned call, const llvm::BitVector &taken,
                         llvm::BitVector &closure) const {
   if (closure[call] || taken[call])

@@ -63,8 +63,8 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
       h, q and k of type index. In score_mod, the score comes before b.
     - (C9) score_mod and weight_mod yield one value of the score's type; mask_mod yields an i1.
     - (C10) A region contains only `tensor.extract` of captured tensors, and pure scalar ops without
-      regions, of type index or a type of (C7). The region weight_mod reads only tensors of
-      integers.
+      regions. The type of a value is index or a type of (C7). The region weight_mod reads only
+      tensors of integers.
 
     ```mlir
     %o, %lse = fsdp.attention %q, %k, %v scale 0.125 capture(%slopes : tensor<8xf32>)

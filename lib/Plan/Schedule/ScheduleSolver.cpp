@@ -20,8 +20,8 @@
 // 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Also do not
 //    extend it if more transfers would then be in flight than the options allow. While a kernel
 //    runs, only data of the next kernel may be read from the rank's file, and only data of the
-//    previous kernel may be written to it. Make the starts of collectives adjacent if they may
-//    become one launch (ScheduleBuckets.cpp).
+//    previous kernel may be written to the file. Make the starts of collectives adjacent if they
+//    may become one launch (ScheduleBuckets.cpp).
 // 4. Within a slot, the starts of transfers whose sources are ready precede the waits. A transfer
 //    that needs the result of another transfer starts after the wait for this result.
 //

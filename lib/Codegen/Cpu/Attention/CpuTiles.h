@@ -72,7 +72,7 @@ struct Matrix {
   int64_t rowStride, colStride = 1;
 };
 
-/// The size of a matrix: `rows` is known at run time, and `cols` at compile time.
+/// The size of a matrix: `rows` is known at run time, and `cols` is known at compile time.
 struct Extents {
   Value rows;
   int64_t cols;
