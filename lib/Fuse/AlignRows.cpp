@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Makes the rows of the matrices that contractions multiply begin at aligned addresses. GPUs copy a
-// tile with aligned rows in bulk, but any other tile element by element.
+// tile with aligned rows in bulk. They copy any other tile element by element.
 //
 //   %z = fsdp.dispatch .. -> 2048x50257xbf16      %z = fsdp.dispatch .. -> 2048x50264xbf16
 //     yield %v                               =>     yield insert_slice %v into empty[0, 0]
@@ -124,7 +124,7 @@ static void readPadded(OpOperand &use, Value padded) {
   arg.replaceAllUsesExcept(rows, rows.getDefiningOp());
 }
 
-/// Runs step 2.
+/// Lets a dispatch write a result with longer rows (step 2).
 static void padResult(OpResult result, RankedTensorType padded) {
   SmallVector<OpOperand *> uses =
       llvm::map_to_vector(result.getUses(), [](OpOperand &use) { return &use; });
@@ -145,7 +145,7 @@ static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) 
   return turns / factor.getNumElements();
 }
 
-/// Runs step 3. Returns true if a copy was inserted.
+/// Copies a factor to longer rows (step 3). Returns true if a copy was inserted.
 static bool copyPadded(Value v, RankedTensorType padded) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : v.getUses())

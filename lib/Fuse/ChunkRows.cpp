@@ -15,9 +15,9 @@
 //                                                %dw = contract %x[c], %dzc into %dw   (adds)
 //                                              %l, %dx = concatenations of %lc, %dxc   (at the end)
 //
-// 1. A seed is a contraction whose result exceeds the limit in bytes. Its rows are a parallel loop
-//    that indexes the result and the left operand, but not the right operand. If there are several
-//    such loops, try the longest loop first.
+// 1. A seed is a contraction whose result exceeds the limit in bytes. The rows of the seed are a
+//    parallel loop that indexes the result and the left operand, but not the right operand. If
+//    there are several such loops, try the longest loop first.
 // 2. The group consists of the seed, the readers of every wide result, and the ops that depend on
 //    one member and on which another member depends.
 //    - Each member must be a linalg op. The rows must be one of its loops.
@@ -31,7 +31,7 @@
 //    that have rows. The initial value of a sum over rows is the sum of the previous chunks.
 // 4. Sort the block, because readers of the results may precede the last chunk.
 //
-// Values that have rows do not change in any bit. Sums over rows add in the same order as before,
+// The bits of values that have rows do not change. Sums over rows add in the same order as before,
 // but a contraction over rows rounds once per chunk. O(seeds · group · chunks). Columns are not
 // divided into chunks, because a softmax reads every column twice.
 //
@@ -186,8 +186,8 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
 };
 } // namespace
 
-/// Runs step 1. Returns the loops that index the result and the first operand, but not the second
-/// operand. The longest loop comes first.
+/// Returns the loops that index the result and the first operand, but not the second operand (step
+/// 1). The longest loop comes first.
 static SmallVector<unsigned> getRowLoops(linalg::LinalgOp seed) {
   SmallVector<AffineMap> maps = seed.getIndexingMapsArray();
   SmallVector<unsigned> loops;

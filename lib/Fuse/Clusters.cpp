@@ -15,12 +15,12 @@
 // An op joins the latest cluster that produces one of its operands under these conditions:
 //  1. The last op of the cluster is at most `window` ops before the op.
 //  2. The op and the cluster have common leading parallel loops. The leading loops of a reduction
-//     are those before its first reduced loop. The leading loops of a map are all of its loops, or
-//     the first of them, as many as the cluster has.
+//     are the loops before its first reduced loop. The leading loops of a map are its first loops,
+//     at most as many as the cluster has.
 //  3. In each iteration of these loops (a row), the op uses only elements of the cluster's values
 //     that belong to the row, and writes only elements of the row.
 //  4. The op has no operand that another kernel computes from values of the cluster.
-//  5. With the op, the cluster has at most `maxOps` ops, where the ops in bodies are counted, too.
+//  5. With the op, the cluster has at most `maxOps` ops, including the ops in bodies.
 //
 // Otherwise the op opens a cluster.
 //  - A contraction or scatter always opens a cluster. Only maps over the whole result of a
@@ -188,7 +188,7 @@ static unsigned alignedPrefix(AffineMap map) {
   return n;
 }
 
-/// Returns true for contractions, scatters and attention, which have separate kernels at any size.
+/// Returns true for contractions, scatters and attention. Even small ones have separate kernels.
 static bool isHeavy(Operation *op) {
   return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op);
 }

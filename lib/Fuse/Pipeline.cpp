@@ -15,8 +15,8 @@ using namespace mlir;
 void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
   pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
-  // Merge the ops that a loss and its gradient have in common. Equal fills are merged, too. This
-  // does no harm, because each dispatch gets its own copy of the fills that it uses.
+  // Merge the ops that a loss and its gradient have in common. Equal fills are also merged. Each
+  // dispatch nevertheless gets its own copy of the fills that it uses.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   ChunkLimits chunks = target->getChunkLimits();

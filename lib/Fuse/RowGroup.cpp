@@ -169,8 +169,8 @@ bool RowGroup::addBetween() {
                       [&](Operation *op) { return !between.contains(op) || addMember(op); });
 }
 
-/// Adds those maps of one number per row whose inputs are values of members, or values that do not
-/// depend on members.
+/// Adds those maps with one number per row whose inputs are values of members or do not depend on
+/// members.
 void RowGroup::addRowScalars() {
   llvm::SetVector<Operation *> readers = findReaders(block->getTerminator());
   for (Operation *op : readers) {

@@ -37,10 +37,10 @@ public:
     members.insert(seed);
   }
 
-  /// Runs step 2. Returns false if the group cannot be divided into chunks, because a wide result
-  /// is needed as a whole.
+  /// Adds the members (step 2). Returns false if the group cannot be divided into chunks, because a
+  /// wide result is needed as a whole.
   bool grow();
-  /// Runs step 3. Writes the chunks of rows after the op `last()`.
+  /// Writes the chunks of rows after the op `last()` (step 3 of ChunkRows.cpp).
   void write(int64_t chunkRows);
 
   /// Returns true if a member other than the seed reduces a wide result over columns or rows.

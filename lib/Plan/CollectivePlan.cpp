@@ -240,7 +240,7 @@ LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
 }
 
 /// The operands of an fsdp.shard must be the results of one fsdp.unshard of the same unit, in
-/// order. Returns a description of the first operand for which this is not true.
+/// order. If an operand breaks this rule, returns a description of the operand.
 static std::string describeOperands(ShardOp op) {
   if (op.getParams().empty())
     return "no operands";

@@ -210,7 +210,7 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
   if (loop->getParentOp() != function)
     return loop.emitOpError(
         "is nested in another loop; expected one level of loops over micro-batches");
-  // A value that the loop carries has the same place in all iterations: that of its initial value.
+  // A value that the loop carries has the place of its initial value in all iterations.
   SmallVector<Place> carried;
   for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs())) {
     if (!isa<RankedTensorType>(init.getType()))

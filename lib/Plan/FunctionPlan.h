@@ -97,7 +97,7 @@ private:
   DenseMap<Operation *, SmallVector<Value>> residents;
   /// Values whose bytes are all zero. A copy of such a value becomes a fill.
   llvm::DenseSet<Value> zeros;
-  /// Values that are gradients that have been reduced over ranks.
+  /// Gradients that have already been reduced over ranks.
   llvm::DenseSet<Value> gradients;
   /// The flat buffer of each reduce-scatter.
   DenseMap<Operation *, Place> flatBuffers;

@@ -20,8 +20,8 @@ static bool haveOneShape(Value a, Value b) {
 }
 
 /// Finds the values that are reduced gradients, and those that are computed from a reduced gradient
-/// and have the same shape, such as sums over micro-batches and clipped gradients. Follows values
-/// into loops and out of loops through the values that loops carry.
+/// and have the same shape, such as sums over micro-batches and clipped gradients. Also follows the
+/// values that loops carry.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
   auto add = [&](Value value) {

@@ -53,8 +53,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// In step 6, the smallest plan is preferred to the fastest plan if its time is at most this factor
-/// longer. A small plan is better, because the workspace of kernels is added to the arena later.
+/// The search prefers the smallest plan to the fastest plan (step 6) if it takes at most
+/// `nearlyEqual` times as long, because the workspace of kernels is added to the arena later.
 static constexpr double nearlyEqual = 1.02;
 /// Minimum that is assumed for the time to move a byte, in seconds. Without it, the cost of a
 /// transfer that is hidden completely would be 0.
@@ -188,8 +188,8 @@ FailureOr<FoundChoice> Search::run() {
   return finish(*best);
 }
 
-/// Runs steps 3 to 5. `all` is the plan with all items. Step 5 makes no further plan when
-/// `mostPlans` plans have been made in all.
+/// Returns the fastest plan of the current items that fits (steps 3 to 5 of the file header). `all`
+/// is the plan with all items. The search ends when it has made `mostPlans` plans.
 FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) {
   llvm::sort(items, [](const Item &a, const Item &b) {
     return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond
@@ -202,7 +202,8 @@ FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) 
   return best;
 }
 
-/// Runs step 6. If no part fits, returns the smallest choice that was tried.
+/// Searches parts of the list (step 6). If no part fits, returns the smallest choice that was
+/// tried.
 FailureOr<FoundChoice> Search::searchParts() {
   using Kind = Item::Kind;
   llvm::BitVector recomputed(graph->getCalls().size());
@@ -236,8 +237,8 @@ FailureOr<FoundChoice> Search::searchParts() {
   return best ? *best : smallest;
 }
 
-/// Packs the arena of the choice once more, as small as possible. (During the search, packing stops
-/// as soon as it is known whether the choice fits.)
+/// Packs the arena of the choice once more, into as few bytes as possible. (During the search,
+/// packing stops as soon as it is known whether the choice fits.)
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();
@@ -254,8 +255,8 @@ double Search::getSeconds(const llvm::BitVector &calls) const {
   return sum;
 }
 
-/// Adds a call to `closure`, unless it is in `taken`. Also adds those earlier calls of its segment
-/// whose results it needs and which are not kept.
+/// Adds a call to `closure`, unless it is in `taken`. Also adds those earlier calls of the segment
+/// that are not kept and whose results the call needs.
 void Search::addClosure(unsigned call, const llvm::BitVector &taken,
                         llvm::BitVector &closure) const {
   if (closure[call] || taken[call])
@@ -325,7 +326,7 @@ void Search::findGathers() {
   }
 }
 
-/// Runs step 2 for the items of one kind. `none` is the plan without any items.
+/// Estimates the cost per byte of the items of one kind (step 2). `none` is the plan without items.
 LogicalResult Search::rate(Item::Kind kind, const FoundChoice &none) {
   llvm::BitVector taken(items.size());
   int64_t bytes = 0;
@@ -429,7 +430,7 @@ LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   return success();
 }
 
-/// Runs step 4. Sets `count` to the number of items in the shortest prefix that fits.
+/// Sets `count` to the number of items in the shortest prefix of the list that fits (step 4).
 FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
   unsigned low = 0; // size of the largest prefix that is known not to fit
   count = items.size();

@@ -16,8 +16,8 @@
 //    collective reads.
 // 2. A launch runs on the host if it accesses a buffer that is not on the device, and the category
 //    of each of its buffers is parameters, gradients, optimizer, staging or control. Operands that
-//    are on the device are copied to the host before it, and results are copied back. Skip this
-//    step if the target's kernels do not run on the host.
+//    are on the device are copied to the host before the launch, and results are copied back. Skip
+//    this step if the target's kernels do not run on the host.
 // 3. All other launches, and all collectives, run on the device. Their operands on the host are
 //    copied to the device before them. Commands that copy or fill access both arenas directly.
 //    Buffers in the rank's file are copied like those on the host.
@@ -132,7 +132,7 @@ void Offloader::markGradients() {
 }
 
 //===----------------------------------------------------------------------===//
-// Steps 2 and 3
+// Copies for launches (steps 2 and 3 of the file header)
 //===----------------------------------------------------------------------===//
 
 BufferOp Offloader::addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes,
@@ -244,7 +244,7 @@ static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to
 }
 
 /// Splits the lifetime of a buffer at the widest gap between `uses` if the gap is wide enough.
-/// In the commands after the gap, a new buffer replaces the buffer.
+/// The commands after the gap use a new buffer instead of `buffer`.
 void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   size_t at = 0;
   int64_t widest = 0;

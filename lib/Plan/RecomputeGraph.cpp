@@ -21,8 +21,8 @@
 //    after them that read no parameters.
 // 3. A call is a boundary if another segment reads its result.
 // 4. To apply a choice of calls, insert a copy of each call that is recomputed. The ops after the
-//    moment read the results of the copies instead of the results of the original calls. The copies
-//    of a segment also read the results of each other. Insert the copies of a segment before the
+//    moment read the results of the copies instead of the results of the original calls. Copies
+//    within a segment also read each other's results. Insert the copies of a segment before the
 //    first op that reads one of their results. The copies read the parameters that were gathered
 //    again for the backward.
 //

@@ -91,7 +91,7 @@ private:
           collectViews(view, views);
   }
 
-  /// Runs step 1. Returns null if the op has no limit in this block.
+  /// Finds the limit of an op (step 1). Returns null if the op has no limit in this block.
   Operation *findLimit(Operation *op) {
     Operation *limit = nullptr;
     for (Operation *user : op->getUsers())
@@ -141,7 +141,7 @@ private:
     });
   }
 
-  /// Runs step 2. Returns true if the gain of moving `op` to `limit` exceeds the price.
+  /// Returns true if the gain of moving `op` to `limit` exceeds the price (step 2).
   bool gains(Operation *op, int64_t limit) {
     int64_t here = places.at(op), balance = 0;
     auto call = dyn_cast<KernelCallOp>(op);

@@ -166,8 +166,8 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
     A program is a sequence of commands and loops of commands. The collectives of a program run on
     `mesh`.
 
-    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) the program
-    contains only commands.
+    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` names an `fsdp.mesh`; (C2) the
+    program contains only commands.
 
     ```mlir
     fsdp.program @step layout @arena mesh @mesh {

@@ -180,7 +180,7 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
     - (C3) op(A) is M×K, op(B) is K×N, and C is M×N.
     - (C4) A and B have equal element types. C has this type or the type of the sums.
     - (C5) The result has the type of C.
-    - (C6) The bias is 1-D, of N elements, of C's element type.
+    - (C6) The bias is 1-D, has N elements, and has the element type of C.
     - (C7) alpha and beta are finite.
 
     ```mlir

@@ -18,8 +18,8 @@ namespace mlir::fsdp {
 
 class AccessLog {
 public:
-  /// Numbers of the stage and of the body to which the code belongs that is emitted now. The stages
-  /// of a row run one after another. A body is the code of one loop body or of one pass over a row.
+  /// Numbers of the stage and of the body to which the emitted code belongs. The stages of a row
+  /// run one after another. A body is the code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
   /// Begins a phase: forgets the accesses of the last phase, but not which arguments it overwrote.

@@ -58,7 +58,7 @@ struct ArgReduction {
 };
 
 /// A comparison of `lhs` and `rhs`. If `strict` is true, the comparison is > if `greater` is true,
-/// and < otherwise. If `strict` is false, it is >= or <=.
+/// and < otherwise. If `strict` is false, the comparison is >= or <=.
 struct Comparison {
   Value lhs, rhs;
   bool greater, strict, isUnsigned;
@@ -166,8 +166,8 @@ static bool readNanAware(Value valueCondition, Value indexCondition, Value kept,
   return same && before.getLhs() == keptIndex && before.getRhs() == otherIndex;
 }
 
-/// Reads the body of `op` under the assumption that result `v` is the value and the other result is
-/// the position. Returns nothing if the body does not have this form.
+/// Reads the body of `op`. Assumes that result `v` is the value and that the other result is the
+/// position. Returns nothing if the body does not have this form.
 static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   ArgReduction pair;
   pair.op = op;
@@ -257,8 +257,8 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
         unsigned inputs = op.getNumDpsInputs();
         for (auto [old, now] : llvm::zip(op.getRegionInputArgs(), args.take_front(inputs)))
           mapping.map(old, now);
-        // Output arguments of the old body are replaced by zeros. Any other constants would do as
-        // well, because only ops that become dead read them.
+        // Output arguments of the old body are replaced by zeros. The value of the zeros is not
+        // important, because only ops that become dead read them.
         for (BlockArgument old : op.getRegionOutputArgs()) {
           TypedAttr any = cast<TypedAttr>(nested.getZeroAttr(old.getType()));
           mapping.map(old, arith::ConstantOp::create(nested, loc, any).getResult());

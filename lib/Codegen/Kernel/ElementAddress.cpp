@@ -25,7 +25,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bytes of a cache line of a CPU, and of the smallest tensor that is prefetched.
+/// A cache line of a CPU has `lineBytes` bytes. Tensors of at least `prefetchedBytes` are
+/// prefetched.
 static constexpr int64_t lineBytes = 64, prefetchedBytes = 4 << 20;
 
 Value Evaluator::materialise(AffineExpr expr) {
@@ -94,9 +95,9 @@ Value Evaluator::toValue(const Subscript &index) {
                     : materialiseLanes(expr);
 }
 
-/// Converts an SSA value to an index of an element. If the value is a vector, it becomes the
-/// `lanes` of the index. A constant becomes a constant expression, a loop variable its dim, and any
-/// other scalar a new dim.
+/// Converts an SSA value to an index of an element. A vector becomes the `lanes` of the index. A
+/// constant becomes a constant expression. A loop variable becomes its dim. Any other scalar
+/// becomes a new dim.
 Subscript Evaluator::toSubscript(Value index) {
   if (isa<VectorType>(index.getType()))
     return {constant(0), index};
@@ -265,8 +266,8 @@ Value Evaluator::gather(Value memory, Type storage, AffineExpr offset, Value lan
                                   mask, pass);
 }
 
-// Emits prefetches of the cache lines `prefetchDistance` bytes behind those that a load of `lanes`
-// elements at `offset` reads. A smaller tensor is in a cache already, so it is not prefetched.
+// Emits prefetches for a load of `lanes` elements at `offset`: prefetches the cache lines that are
+// `prefetchDistance` bytes after those of the load. Small tensors are in a cache already.
 void Evaluator::prefetchAhead(Value memory, AffineExpr offset) {
   auto type = cast<MemRefType>(memory.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;

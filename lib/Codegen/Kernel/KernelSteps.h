@@ -14,8 +14,8 @@ namespace mlir::fsdp {
 
 enum class StepKind { Map, RowReduction, ColumnReduction, Scatter };
 
-/// A value of the kernel that is computed once and then kept in memory, or, while a row is
-/// processed, in a register. Values that are not steps are computed again at each use.
+/// A value of the kernel that is computed once and then kept in memory, or in a register while a
+/// row is processed. Values that are not steps are computed again at each use.
 struct Step {
   explicit Step(Value value) : value(value) {}
 

@@ -6,8 +6,8 @@
 //
 // Gathers are late transfers: they start as late as possible without a stall. Reductions are early
 // transfers: they end as early as possible. Both thus hold buffers for the shortest time. A copy
-// between the arenas is late if a command waits for the copied data. It is early if the memory of
-// its source becomes free after the copy.
+// between the arenas is late if a command waits for the copied data. A copy is early if the memory
+// of its source becomes free after the copy.
 //
 // 1. Place the early transfers one by one. The next transfer to place is the early transfer that
 //    can start first. An early transfer begins when its source is complete and the previous
@@ -17,11 +17,11 @@
 //    late transfer has to end before a command needs its result, and before the next transfer on
 //    its channel begins. It starts at the last slot that is early enough for this. A transfer whose
 //    result no command of the block reads ends as early as possible.
-// 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Do not
-//    extend it either if more transfers would then be in flight than the options allow. While a
-//    kernel runs, only data of the next kernel may be read from the rank's file, and only data of
-//    the previous kernel may be written to it. Make the starts of
-//    collectives adjacent if they may become one launch (ScheduleBuckets.cpp).
+// 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Also do not
+//    extend it if more transfers would then be in flight than the options allow. While a kernel
+//    runs, only data of the next kernel may be read from the rank's file, and only data of the
+//    previous kernel may be written to the file. Make the starts of collectives adjacent if they
+//    may become one launch (ScheduleBuckets.cpp).
 // 4. Within a slot, the starts of transfers whose sources are ready precede the waits. A transfer
 //    that needs the result of another transfer starts after the wait for this result.
 //
@@ -90,8 +90,8 @@ unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
   return end;
 }
 
-/// Returns the slot of the first of the starts that must follow the wait for `transfer`, or the
-/// latest slot for this wait if that slot is earlier.
+/// Returns the latest slot for the wait for `transfer`. If a start that must follow this wait is in
+/// an earlier slot, returns the slot of the first such start.
 unsigned ScheduleSolver::getBeginOfReaders(const Transfer &transfer) const {
   unsigned begin = transfer.latest;
   auto precede = [&](unsigned command) {

@@ -52,7 +52,7 @@ public:
   Timeline simulate(double slower = 1) const;
   /// Returns a lower bound of the block's duration in seconds, whatever slots are chosen.
   double getLowerBound() const;
-  /// Returns the maximum over all commands of the number of bytes that are alive.
+  /// Returns the largest number of bytes that are alive at a command.
   int64_t getPeak() const;
   /// Return properties of a transfer. The function getSeconds() returns the duration of the
   /// transfer. The duration includes the latency only if the transfer is the first of its launch.
@@ -69,7 +69,7 @@ private:
     explicit Transfer(const ScheduleProblem::Transfer &transfer)
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
-    unsigned start = 0, wait = 0; ///< slots; slot k is directly before fixed command k
+    unsigned start = 0, wait = 0; ///< slots; slot k directly precedes fixed command k
     bool joins = false;           ///< true if the transfer continues the launch of another transfer
     unsigned bucket = none;       ///< index of the first transfer of the launch, or `none`
     llvm::StringRef limit;
@@ -103,7 +103,7 @@ private:
   llvm::SmallVector<llvm::SmallVector<Event>> orderEvents() const;
 
   const ScheduleProblem &problem;
-  llvm::SmallVector<Transfer> transfers; ///< the transfers of the problem, in the same order
+  llvm::SmallVector<Transfer> transfers; ///< the transfers, in the order of the problem
   /// For each slot, the bytes that are alive in addition because transfers were moved.
   llvm::SmallVector<int64_t> extra;
 };

@@ -54,7 +54,7 @@ struct GpuLaunch {
   std::vector<GpuTensorMap> maps = {};
   int64_t cluster = 1;     ///< number of blocks per cluster in x; divides `blocks`
   int64_t copyThreads = 0; ///< number of threads per block that only copy data
-  /// If set, a library computes this product instead of an entry.
+  /// The matrix product that a library computes; unset if the launch runs an entry.
   std::optional<GpuProduct> product = {};
 };
 

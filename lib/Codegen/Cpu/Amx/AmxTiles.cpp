@@ -141,9 +141,9 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // If there is one row of tiles, the left operand's tile stays in a register for the whole step,
-  // otherwise all tiles of the right operand do. The tiles of the other operand are loaded one
-  // after another into the remaining registers.
+  // With one row of tiles, the tile of the left operand stays in a register for the whole step.
+  // Otherwise all tiles of the right operand stay in registers. The tiles of the other operand are
+  // loaded one by one into the remaining registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {

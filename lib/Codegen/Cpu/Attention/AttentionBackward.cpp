@@ -21,9 +21,9 @@
 // A sum over rows adds its terms in the order of the rows. A sum over the columns of a chunk adds
 // its terms in the order of the columns. The division into chunks depends only on the shape.
 // Therefore the bits of the results depend neither on the number of workers nor on the vector
-// length. The run time is that of five matrix products over all blocks that are not entirely
-// masked. The scratch of a worker holds Q, dO and dQ of the query heads of one kv head. If there
-// are several chunks, the shared scratch holds the dQ of each chunk for all heads.
+// length. The kernel takes about as long as five matrix products over all blocks that are not
+// entirely masked. The scratch of a worker holds Q, dO and dQ of the query heads of one kv head. If
+// there are several chunks, the shared scratch holds the dQ of each chunk for all heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,8 +112,8 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   // The code multiplies by log2(e) only after the subtraction of lse. Otherwise the rounding error
   // of lse · log2(e) would affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // Apart from rounding, the exponent is at most 0. For very large scores, rounding errors can make
-  // the exponent larger, and P is then wrong. The limit of 127 keeps P finite in this case.
+  // Without rounding errors, `exponent` would be at most 0. If the scores are very large, rounding
+  // errors can make it positive, and P is then wrong. The limit of 127 keeps P finite.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -141,7 +141,7 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   return {mixed, ds};
 }
 
-/// Replaces the scores by f · P, and dP by dS. Packs both for the products that follow.
+/// Replaces the scores by f · P, and dP by dS. Packs f · P and dS for the products that follow.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
                                  Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();

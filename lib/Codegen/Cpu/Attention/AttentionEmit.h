@@ -13,8 +13,8 @@
 
 namespace mlir::fsdp::attention {
 
-/// A score function and arrays in scratch. The arrays hold the values of the function that depend
-/// only on the row (`rows`) or only on the column (`columns`).
+/// A score function with arrays in scratch. `rows` holds the values of the function that depend
+/// only on the row, and `columns` the values that depend only on the column.
 struct KeptFunction {
   explicit KeptFunction(tile::ScoreFunction function) : function(std::move(function)) {}
   tile::ScoreFunction function;
@@ -43,26 +43,25 @@ public:
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
   /// Return precomputed values of a score function. knownOfRow() returns the values of row `row` of
-  /// a tile. known() returns these values (`ofRow`) together with the values of the vector of
-  /// columns that begins at `col`.
+  /// a tile. known() returns `ofRow` and the values of the columns in the vector that begins at
+  /// `col`.
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
                                     Value col);
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// Emits a loop over the blocks that `ranges` contain for the rows or columns [first, last) of a
-  /// tile. The loop runs body(block, isFree) for each of these blocks. `isFree` is true if no
-  /// element of the block is masked. The code stores the bounds of the ranges in the scratch
-  /// `part`.
+  /// Emits a loop over blocks that runs body(block, isFree). `ranges` defines the blocks for the
+  /// rows or columns [first, last) of a tile. `isFree` is true if no element of the block is
+  /// masked. The code stores the bounds of the ranges in the scratch `part`.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
   /// Returns the mask of the lanes at `site` that are inside the matrix and that mask_mod does not
-  /// mask. Returns null if this is true of all lanes.
+  /// mask. Returns null if the mask would contain all lanes.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
-  /// Multiplies `rows` rows of `from` by `factor` and stores the products to rows `firstRow` and
-  /// following of `tensor`.
+  /// Multiplies `rows` rows of `from` by `factor`. Stores the products to the rows of `tensor` that
+  /// begin at row `firstRow`.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
   /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base

@@ -20,9 +20,9 @@
 // Arrays hold m and l for each row of a tile. The l of a row is a vector of 512 bits that contains
 // partial sums. Consecutive units are alternately blocks from the begin and from the end of the
 // rows. With a causal mask, the workers then need about the same time for ranges with the same
-// number of units. The run time is that of two matrix products over all blocks that are not
-// entirely masked. The scratch of a worker holds K and V of one head, a tile of scores and a tile
-// of O.
+// number of units. The kernel takes about as long as two matrix products over all blocks that are
+// not entirely masked. The scratch of a worker holds K and V of one head, a tile of scores and a
+// tile of O.
 //
 //===----------------------------------------------------------------------===//
 
@@ -187,9 +187,9 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  // With score_mod, c does not include the scale, and a score may be arbitrarily large. In this
-  // case, the code first subtracts the maximum and then multiplies by c. If it multiplied a large
-  // score by c first, the rounding error would cause a large error of exp2.
+  // With score_mod, the factor c does not include the scale, and a score may be arbitrarily large.
+  // In this case, the code first subtracts the maximum and then multiplies by c. If it multiplied a
+  // large score by c first, the rounding error would cause a large error of exp2.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);

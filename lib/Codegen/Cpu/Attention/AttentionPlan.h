@@ -45,7 +45,7 @@ struct Plan {
   /// Returns the number of columns that a matrix with `cols` columns has after it was packed along
   /// rows: `cols` rounded up to whole steps of a product.
   int64_t paddedAlong(int64_t cols) const { return numbers.wholeSteps(padded(cols)); }
-  /// Returns the number of rows of steps that packTransposed() writes for `cols` columns.
+  /// Returns the number of rows that packTransposed() writes for `cols` columns: one row per step.
   int64_t transposedSteps(int64_t cols) const {
     return llvm::alignTo(cols, numbers.lanes * numbers.perStep()) / numbers.perStep();
   }

@@ -72,7 +72,7 @@ struct Matrix {
   int64_t rowStride, colStride = 1;
 };
 
-/// Number of rows (known at run time) and of columns (known at compile time) of a matrix.
+/// The size of a matrix: `rows` is known at run time, and `cols` is known at compile time.
 struct Extents {
   Value rows;
   int64_t cols;
@@ -152,9 +152,9 @@ public:
   /// Stores a vector that contains values (of type `wide`) of one row, beginning at column `col`.
   /// In `to`, the values form steps along the row.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);
-  /// Packs two rows across rows: stores pairs of an element of `vector` and an element of `next`.
-  /// `vector` is a part of row `row`, which must be even, and `next` is a part of row `row` + 1.
-  /// With Arithmetic::Fma, each vector is stored separately, and `next` may be null.
+  /// Packs a part of row `row` (`vector`) and the same part of row `row` + 1 (`next`) across rows:
+  /// stores pairs of one element of each. `row` must be even. With Arithmetic::Fma, stores each
+  /// vector separately; `next` may be null.
   void storeAcross(Value vector, Value next, const Matrix &to, Value row, Value col);
 
   Pointer at(const Matrix &matrix, Value row, Value col);

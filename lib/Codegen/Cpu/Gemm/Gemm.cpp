@@ -17,8 +17,9 @@
 //             tile += lhs · rhs;
 //           after the last k: finish the strip, row by row;
 //
-// Without AMX, a strip is one panel and a slab is all of kc. With AMX, the slab of a panel of rows
-// stays in the L1 cache for all panels of a strip, and whole cache lines of results are written.
+// Without AMX, a strip has one panel, and a slab has all kc values of k. With AMX, the slab of a
+// panel of rows stays in the L1 cache for all panels of a strip, and whole cache lines of results
+// are written.
 //
 // The sums of a strip are in the worker's scratch. If the strip is whole and needs no epilogue,
 // they can instead be in the buffer of the result. The scratch has space for mc × nc sums if
@@ -52,8 +53,8 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// The rows and columns that a worker computes, the columns whose sums are in scratch, and the
-  /// first column of the packed panels.
+  /// A worker computes `rows` and `cols`. The sums of the columns `sumCols` are in scratch. The
+  /// packed panels begin at column `firstCol`.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;

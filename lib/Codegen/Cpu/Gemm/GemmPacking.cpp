@@ -32,11 +32,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Number of panels that are filled together if rows are contiguous, to read whole cache lines.
+/// If rows are contiguous, this number of panels is filled together, to read whole cache lines.
 static constexpr int64_t panelsPerGroup = 16;
 
-/// When the code loads an element, it prefetches the element that is this number of values of k
-/// later.
+/// When the code loads an element at k, it prefetches the element at k + `prefetchDistance`.
 static constexpr int64_t prefetchDistance = 12;
 
 namespace {
@@ -114,8 +113,8 @@ Value Packer::load(int64_t count, Value row, Value k, Value mask) {
 }
 
 /// Merges the vectors v0, v1, ... of `list`, by shuffles. The lanes of a vector form blocks of
-/// `block` lanes. A block consists of units of `unit` lanes each, as many units as `list` has
-/// vectors. Each block of result j contains unit j of v0, of v1, and so on.
+/// `block` lanes. A block consists of one unit of `unit` lanes for each vector in `list`. Each
+/// block of result j contains unit j of v0, of v1, and so on.
 SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
   if (list.size() == 1)
     return {list.front()};
@@ -143,8 +142,8 @@ SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64
 SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
   int64_t bits = getElementTypeOrSelf(rows.front().getType()).getIntOrFloatBitWidth();
   int64_t perBlock = 128 / bits, blocks = lanes / perBlock;
-  // Group g is rows g * perBlock and following. inBlock[g][j] holds, for each block of 128 bits,
-  // lane j of this block from all rows of the group.
+  // Group g consists of `perBlock` rows, beginning at row g * perBlock. inBlock[g][j] holds, for
+  // each block of 128 bits, lane j of this block from all rows of the group.
   SmallVector<SmallVector<Value>> inBlock;
   for (int64_t g = 0; g < blocks; ++g)
     inBlock.push_back(mergeHalves(rows.slice(g * perBlock, perBlock), 1, perBlock));

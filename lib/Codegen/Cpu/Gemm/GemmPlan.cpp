@@ -35,24 +35,23 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. These sizes
-/// are smaller than those above, because products with tile registers read more bytes per cycle.
-/// The panel is small enough for the L1 cache, and the block takes half of an L2 cache of 2 MiB.
+/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. They are
+/// smaller than without tile registers, because such products read more bytes per cycle. The panel
+/// is small enough for the L1 cache, and the block takes half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
-/// Number of values of k per slab, and number of panels per strip, if tile registers are used. The
-/// slab of a panel of lhs and the sums of a strip, each 16 KiB for tiles of 32 x 32 sums, stay in
-/// the L1 cache.
+/// If tile registers are used, a slab has `tileSlab` values of k, and a strip has `tileStrip`
+/// panels. The slab of a panel of lhs and the sums of a strip, each 16 KiB for tiles of 32 x 32
+/// sums, stay in the L1 cache.
 static constexpr int64_t tileSlab = 256, tileStrip = 4;
 /// Minimum size in bytes of a result that is stored past the caches.
 static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
-/// The micro-kernels of a panel of rhs prefetch the next panel if the number of panels of rows is
-/// within these limits. If there are fewer micro-kernels, they have no time for the prefetches. If
-/// there are more, reading rhs takes only a small part of the time. An rhs of less than
-/// rhsInMemoryBytes is in a cache anyway, so it is not prefetched.
+/// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, they prefetch the next
+/// panel. Fewer micro-kernels have no time for the prefetches. With more micro-kernels, reading rhs
+/// takes only a small part of the time. An rhs of less than rhsInMemoryBytes is in a cache anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;

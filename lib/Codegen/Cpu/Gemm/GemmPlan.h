@@ -44,8 +44,8 @@ struct Plan {
   // Size of the register tile: mr rows and nr = nv · lanes columns.
   int64_t lanes = 0, mr = 0, nv = 0, nr = 0;
 
-  // The digits `rows` together form one index, and so do the digits `cols`. A tile is inside one
-  // range of the innermost digit of `rows`, and of the innermost digit of `cols`. k consists of the
+  // The digits `rows` together form one index, and so do the digits `cols`. Within a tile, only the
+  // innermost digit of `rows` and the innermost digit of `cols` change. The index k consists of the
   // digits `kOuter` and the digit `kInner`. `outer` contains all other digits (see GemmProblem.h).
   SmallVector<int> rows, cols, outer, kOuter;
   int kInner = -1;

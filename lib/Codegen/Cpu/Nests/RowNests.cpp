@@ -29,8 +29,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Stores the element at `indices` of a step's value. The element is stored to the row buffer of
-/// the step if there is one, otherwise to the memory that getTargets() returns.
+/// Stores `value` as the element at `indices` of the value of `step`. Stores it to the row buffer
+/// of the step if there is one, otherwise to the memory that getTargets() returns.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();

@@ -30,7 +30,7 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
-  // For the check of in-place updates (AccessLog.h), reads belong to stage 0 and stores to stage 1.
+  // For the check of in-place updates (AccessLog.h), reads have stage 0 and stores have stage 1.
   log.stage = 0;
   log.watchRow(phase.state, segment, rowIndices);
   std::vector<std::pair<const Step *, Values>> results;

@@ -19,7 +19,7 @@
 //
 //  1. For each dimension, emit the maps on trial with lanes along this dimension. Choose the
 //     dimension for which the code has the fewest gathers. Refuse the maps if the code for the last
-//     dimension has as few gathers.
+//     dimension has no more gathers than this code.
 //  2. A unit of work is a block of rows with all columns. Rows or columns that do not fill a block
 //     are computed with lanes along the dimension in which results are contiguous.
 //

@@ -7,8 +7,8 @@
 // A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. The
 // right factor is in shared memory. The left factor is in shared memory or in registers.
 //
-// The number of instructions of a warp for a step in which each thread has E score elements,
-// without the score functions:
+// In a step in which each thread has E score elements, a warp issues these numbers of instructions,
+// without the instructions of the score functions:
 //
 //   forward    4.5 E    maximum, scale, exponential, sum, half a conversion
 //              O / 2    correction of O
@@ -21,10 +21,10 @@
 // test/Codegen/Gpu/issue-model.test compares the totals with the output of ptxas.
 //
 // Forward: the products of one warpgroup overlap with the exponentials of another warpgroup. The
-// time of a step is the larger of two times. The first is the time of the busiest unit. The second
-// is the time of one warpgroup's products plus the time of its exponentials. Backward: all
-// warpgroups synchronise after the products S and dP and before the other products. Therefore the
-// tensor cores are idle while P and dS are computed.
+// time of a step is the larger of two times. The first time is that of the busiest unit. The second
+// time is that of one warpgroup's products plus that of its exponentials. Backward: all warpgroups
+// synchronise after the products S and dP and before the other products. Therefore the tensor cores
+// are idle while P and dS are computed.
 //
 //===----------------------------------------------------------------------===//
 

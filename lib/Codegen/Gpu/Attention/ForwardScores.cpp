@@ -13,11 +13,11 @@
 //
 //   m' = max(m, max(s));   a = exp2(c (m - m'));   p = exp2(c (s - m'));   l' = l · a + Σ p
 //
-// The first form needs one instruction less. In the first form, the rounding error of c · max(s)
-// affects exp2, but the results are correct for scores up to 2^30. Four lanes hold a row. Together
-// they compute the maximum over the whole row. Each lane sums only its own columns, and finish()
-// adds the sums of the four lanes. As long as all visited keys of a row are masked, m' is -inf. In
-// this case exp2 uses 0 instead of m', so that all values stay 0.
+// The form without score_mod needs one instruction less. In this form, the rounding error of c ·
+// max(s) affects exp2, but the results are correct for scores up to 2^30. Four lanes hold a row.
+// Together they compute the maximum over the whole row. Each lane sums only its own columns, and
+// finish() adds the sums of the four lanes. As long as all visited keys of a row are masked, m' is
+// -inf. In this case exp2 uses 0 instead of m', so that all values stay 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ Value ForwardScores::factor() const {
   return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e);
 }
 
-/// Returns the value by which a score takes part in the maximum m: c · score without score_mod,
-/// otherwise the score.
+/// Returns the number whose maximum over a row is m: c · score without score_mod, otherwise the
+/// score.
 Value ForwardScores::toMax(Value score) const {
   return foldsScale() ? b.mulf(score, factor()) : score;
 }

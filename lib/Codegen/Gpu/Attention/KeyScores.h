@@ -82,7 +82,7 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  // The contributions that are summed by key. Empty if dS is not computed.
+  // The contributions that are summed by key; empty if dS is not computed.
   SmallVector<const Sm80Contribution *> perColumn;
   SmallVector<TileRange> ranges;
   bool checksKeys;

@@ -36,8 +36,8 @@ static int64_t otherRegisters(const Sm80Config &c, Type element) {
   return c.rowPieces * (c.blockCols + 8) + (c.rowPieces * 4 + 8) * (element.isF32() ? 2 : 1) + 48;
 }
 
-/// Returns the total size of the tiles in bytes. For two tensors, there is a tile with the rows of
-/// the block. For each of the two other tensors, there are two buffers with columns.
+/// Returns the total size of the tiles in bytes. Two tensors have one tile each, with blockRows()
+/// rows. The two other tensors have two buffers each, with `blockCols` rows.
 static int64_t bytesOfTiles(const Sm80Config &c, const Shape &shape, Type element) {
   return (c.blockRows() + 2 * c.blockCols) *
          (Sm80Tiles::pitchOf(element, shape.dim) + Sm80Tiles::pitchOf(element, shape.valueDim));

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The accumulators of wgmma have the same layout as the accumulators of mma. stmatrix expects the
-// values that it stores in this layout, too. One stmatrix stores two groups of 8 columns as four
-// 8x8 matrices. Lane l provides the address of one row of one matrix:
+// The accumulators of wgmma have the same layout as the accumulators of mma. stmatrix also expects
+// the values that it stores in this layout. One stmatrix stores two groups of 8 columns as four 8x8
+// matrices. Lane l provides the address of one row of one matrix:
 //
 //   matrix   0              1               2               3
 //   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16

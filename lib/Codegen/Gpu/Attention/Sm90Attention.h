@@ -55,8 +55,8 @@ void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Valu
 /// Stores words that toFactor() has returned, to the tile `to`.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
                 const PanelTile &to);
-/// Converts P or dS to the left factor of a product. Returns the words of this factor, step of k
-/// after step of k.
+/// Converts P or dS to the left factor of a product. Returns the words of this factor in the order
+/// of the steps of k.
 SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type element);
 
 /// Number of registers per thread of the producer warpgroup, and of each consumer warpgroup.

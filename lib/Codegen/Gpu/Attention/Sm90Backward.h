@@ -45,8 +45,8 @@ inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim);
 
 /// The layout of the sums of dQ for one block of queries. If a block has 64 queries, each consumer
 /// warpgroup holds all rows of one panel of columns. If a block has 128 queries, each consumer
-/// warpgroup holds half of the rows. The sums are stored in the order of the threads: thread t
-/// stores its first four sums at 4 · t, and each following group of four sums 512 elements later.
+/// warpgroup holds half of the rows. The sums are stored in groups of four: thread t of a warpgroup
+/// stores its group i at 512 · i + 4 · t.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
       : byColumns(config.blockQueries == Sm90Builder::groupRows),

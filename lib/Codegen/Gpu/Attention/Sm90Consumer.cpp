@@ -143,7 +143,7 @@ SmallVector<Value> Consumer::multiplyValues(const State &state, const Stage &sta
 }
 
 /// Emits code that waits until the previous warpgroup has arrived at the barrier of this warpgroup.
-/// For the first warpgroup, the previous warpgroup is the last one.
+/// For the first warpgroup, the previous warpgroup is the last warpgroup.
 void Consumer::waitForTurn() {
   if (config.inTurns)
     b.syncNamed(b.add(group, 1), 2 * Sm90Builder::groupThreads);

@@ -22,10 +22,10 @@
 //   when the sums have been written: count[block] += 1;
 //
 // Blocks of keys add their dQ in the order in which the blocks of threads run (BlockOrder.h). This
-// order begins with the last keys of a head. If blocks of threads process pairs of blocks, the
-// order of the second blocks begins with the first keys. With a causal mask, a block of keys thus
-// begins with those queries to which the previous block of keys has just added its dQ. Therefore
-// all blocks proceed at the same pace.
+// order begins with the last keys of a head. If each block of threads processes a pair of blocks,
+// the order of the second blocks of the pairs begins with the first keys. With a causal mask, a
+// block of keys thus begins with those queries to which the previous block of keys has just added
+// its dQ. Therefore blocks wait for each other only briefly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,9 +124,8 @@ private:
 };
 } // namespace
 
-/// Returns how many blocks of keys add to the block `block` of queries before this block of keys
-/// does. These are the blocks of later keys (or, in the second turn, of earlier keys) that visit
-/// `block`.
+/// Returns how many blocks of keys add to the block `block` of queries before this block of keys.
+/// These are the blocks of later keys (or, in the second turn, of earlier keys) that visit `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());

@@ -21,9 +21,9 @@ using namespace mlir::fsdp::attention;
 /// Maximum number of bytes that blocks share if several heads are processed together. These bytes
 /// must fit the L2 cache.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
-/// Number of heads that are processed together if there is no mask. Without a mask, all blocks of
-/// keys of a head read the same queries at about the same time. Therefore this number of heads
-/// takes less than half of the memory bandwidth, even if the heads do not fit the L2 cache.
+/// Number of heads that are processed together if there is no mask. All blocks of keys of a head
+/// then read the same queries at about the same time. Therefore reads of the queries of these heads
+/// take less than half of the memory bandwidth, even if the heads do not fit the L2 cache.
 static constexpr int64_t streamedHeads = 16;
 
 namespace {

@@ -79,7 +79,7 @@ public:
               const QueryTile &tile);
 
   Value count;       ///< number of blocks; 1 if all elements are masked
-  Value maskedCount; ///< how many blocks of the sequence have masked elements
+  Value maskedCount; ///< number of blocks with masked elements
 
   /// Returns the number of the block at position `turn` of the sequence.
   Value at(Value turn) const;
@@ -104,9 +104,9 @@ public:
         barriers(b.sharedAt(problem.places.barriers)) {}
 
 protected:
-  /// Emits body(tile, t, k) for each tile of this block of threads. At run time, `t` is the number
-  /// of tiles, and `k` the number of blocks of keys, that were visited before this tile. The body
-  /// returns the number of blocks of keys that were visited up to the end of this tile.
+  /// Emits body(tile, t, k) for each tile of this block of threads. Before this tile, `t` tiles and
+  /// `k` blocks of keys were visited at run time. The body returns the number of blocks of keys
+  /// that were visited up to the end of this tile.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
   Value barrier(Sm90Places::Barrier which) {
     return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);

@@ -38,7 +38,7 @@ struct GpuSide {
   bool alongK = true;
   int64_t unit = 1;   ///< number of contiguous elements that one copy transfers
   bool async = false; ///< true if cp.async copies the factor, without conversion
-  /// Size of the tile (rows, bytes per row, bytes), and offset of the tile in a stage.
+  /// Size of the tile (rows, bytes per row, bytes). `offset` is its offset in a stage, in bytes.
   int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0;
 };
 

@@ -36,8 +36,8 @@ bool gemm::startsFromZero(const Problem &problem) {
   return init.binding < 0 && init.maps.empty() && cast<FloatAttr>(init.splat).getValue().isZero();
 }
 
-/// Returns the condition that an element is in the result. Returns null if this is true of all
-/// elements of all tiles.
+/// Returns the condition that an element is in the result. Returns null if all elements of all
+/// tiles are in the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)

@@ -142,8 +142,7 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    // If each row of the tile belongs to one value of k, either all elements of a unit have an
-    // existing value of k, or none.
+    // If each row of the tile belongs to one value of k, all elements of a unit have the same k.
     if (!side.alongK)
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;

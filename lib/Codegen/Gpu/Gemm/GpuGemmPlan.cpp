@@ -14,10 +14,10 @@
 //               +----+----+
 //
 // Chooses the cheapest tile of a table that fits the chip, and the cheapest number of parts of k.
-// The cost of a tile has three terms. The first is the time of its multiply-adds or of its loads,
-// whichever is longer; the second is a fraction of the shorter of these times. The third is the
-// time before and after the loop. The cost of a launch is the cost of a tile times the number of
-// rounds that the multiprocessors need for all tiles. If the kernel has the attribute
+// The cost of a tile has three terms. The first term is the time of the multiply-adds or of the
+// loads, whichever is longer. The second term is a fraction of the shorter time. The third term is
+// the time before and after the loop. The cost of a launch is the cost of a tile times the number
+// of rounds that the multiprocessors need for all tiles. If the kernel has the attribute
 // `fsdp.gemm_tile` ("128x64"), the attribute selects the tile instead.
 //
 // A thread needs registers for its sums and for the factors of mma (twice as many if f32 factors
@@ -50,11 +50,11 @@ static const GpuConfig table32[] = {
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 /// Minimum number of tiles of k that a part has if k is split.
 static constexpr int64_t minSplitBlocks = 8;
-/// Constants of the model: the cycles of an additional launch, and the cycles of a tile before and
-/// after its loop.
+/// In the model, an additional launch takes `launchCycles` cycles. A tile takes `tileCycles` cycles
+/// before and after its loop.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// Constants of the model, for one cycle of one multiprocessor: the number of multiply-adds (by
-/// mma, and by wgmma), the number of bytes loaded, and the number of bytes stored.
+/// In the model, a multiprocessor does these numbers of multiply-adds per cycle by mma or by wgmma,
+/// and loads or stores these numbers of bytes per cycle.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
@@ -188,7 +188,7 @@ static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   return cycles;
 }
 
-/// Returns the name of a tile in the attribute `fsdp.gemm_tile`.
+/// Returns the text by which the attribute `fsdp.gemm_tile` selects a tile.
 static std::string nameOf(const GpuConfig &config) {
   return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" +
          std::to_string(config.blockCols) +

@@ -9,7 +9,7 @@
 //  2. All other inputs must be matrices with the shape of the result, or single rows with the width
 //     of the result.
 //  3. Identify the epilogue: compute its value at some points, in f64 and without intermediate
-//     rounding, and compare the value with those of the supported epilogues. Epilogues consist of
+//     rounding, and compare it with the values of the supported epilogues. Epilogues consist of
 //     sums, products, quotients and exponentials. Therefore two epilogues that have the same values
 //     at these points are equal. The supported epilogues are the sum of all inputs, the GELU of
 //     this sum, and the sum times the derivative of GELU.
@@ -338,7 +338,7 @@ bool Reader::placeVariables(size_t result) {
     if (place)
       return false;
     place = readMatrix(*variable.operand, m, n);
-    // A single row is described as a matrix whose rows are all this row.
+    // Describe a single row as a matrix whose rows are all at the same address.
     if (!place && variable.isRow) {
       place = GpuMatrix();
       place->binding = variable.operand->access.binding;

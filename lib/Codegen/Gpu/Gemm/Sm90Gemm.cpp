@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// On each multiprocessor runs one block, which computes several tiles of the result one after
-// another. One lane of the first warpgroup is the producer. Two warpgroups of 64 rows each are
-// consumers. The stages (buffers) form a ring, which continues from tile to tile:
+// Each multiprocessor runs one block, which computes several tiles of the result one after another.
+// One lane of the first warpgroup is the producer. Two warpgroups of 64 rows each are consumers.
+// The stages (buffers) form a ring, which continues from tile to tile:
 //
 //   producer                                  consumers
 //   for each tile, for each tile of k         for each tile
@@ -25,8 +25,8 @@
 // of rhs. Each block copies half of the tile of rhs to both blocks, after the consumers of both
 // blocks have released the stage.
 //
-// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). A row
-// holds 64 values of k of a row (or column) of the result, or 64 rows (or columns) for one k.
+// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). Such a row
+// holds 64 values of k for one row (or column) of the result, or 64 rows (or columns) for one k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,8 +99,8 @@ void Sm90Gemm::initBarriers() {
   config.cluster > 1 ? b.clusterBarrier() : b.barrier();
 }
 
-/// Returns the stage for the `number`-th tile of k that this block processes. The tiles of k of all
-/// tiles of the result are counted.
+/// Returns the stage for the tile of k with the number `number`, counted over all tiles of the
+/// result that this block processes.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
   Value index = b.rem(number, config.stages),
         barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
@@ -174,8 +174,8 @@ void Sm90Gemm::produce() {
 }
 
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
-  // A warpgroup multiplies 64 rows of lhs. If lhs.alongK is true, they are 64 rows of a panel.
-  // Otherwise, they are the columns of a panel, whose rows belong to values of k.
+  // A warpgroup multiplies 64 rows of lhs. If lhs.alongK is true, these are 64 rows of a panel.
+  // Otherwise, they are the columns of a panel, and a row of the panel belongs to one value of k.
   auto factor = [&](const GpuSide &side, Value place) {
     return side.alongK ? b.factorAlong(place, side.width, config.blockK)
                        : b.factorAcross(place, config.blockK, config.blockK);

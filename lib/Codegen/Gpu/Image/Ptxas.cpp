@@ -91,11 +91,11 @@ static void warnOfSerialised(StringRef log, Location loc) {
       emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
 }
 
-/// Number of additional registers per thread that an entry gets if it spilled (`roomRegisters`),
-/// and maximum number of blocks per multiprocessor (`mostBlocks`).
+/// An entry that spilled gets `roomRegisters` additional registers per thread. A multiprocessor
+/// runs at most `mostBlocks` blocks.
 static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
 
-/// The bounds of those entries that have one: how many blocks of the entry must fit a
+/// Maps each entry that has a bound to this bound: how many blocks of the entry must fit a
 /// multiprocessor.
 using Bounds = llvm::StringMap<int64_t>;
 

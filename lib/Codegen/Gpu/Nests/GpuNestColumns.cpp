@@ -66,7 +66,7 @@ void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_
                            int64_t parts) {
   RankedTensorType type = segment.front().getType();
   int64_t size = type.getNumElements();
-  // True if the results of an element's parts are contiguous, as in row reductions.
+  // True if the results of all parts of an element are contiguous, as in row reductions.
   bool inner = segment.front().kind == StepKind::RowReduction;
   log.watch(entry.state);
   emitPositions(entry, size, 1, [&](Evaluator &at, AffineExpr position, int64_t) {

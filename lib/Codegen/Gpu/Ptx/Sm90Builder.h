@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits asynchronous copies of tensor boxes (TMA), mbarriers that count the copied bytes, and
-// products of warpgroups (four warps, 128 threads) with factors in shared memory. Names in
-// parentheses in the section headings are those of the PTX ISA document, chapter 9.7.
+// products of warpgroups (four warps, 128 threads) with factors in shared memory. The section
+// headings contain names of the PTX ISA document, chapter 9.7, in parentheses.
 //
 // A tile in shared memory consists of panels. A panel has the layout of a copied box with 64
 // elements of 16 bits per row. It has 64 columns and `rows` rows of 128 bytes. The panels of a tile
@@ -52,7 +52,7 @@ public:
   /// Reads the number of the block again. Values that are computed from this number then need no
   /// registers before this point.
   Value blockAgain();
-  /// Returns the number of this thread's warpgroup in the block, as a value of uniform().
+  /// Returns the number of this thread's warpgroup in the block, after a call of uniform().
   Value warpgroup() { return uniform(div(thread(), groupThreads)); }
   Value threadOfGroup() { return rem(thread(), groupThreads); }
   /// Returns true in one lane of the warp (elect.sync). All lanes must execute the instruction.

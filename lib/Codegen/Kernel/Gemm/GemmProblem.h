@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Defines the canonical form of a kernel with one linalg.contract. The index space is a list of
-// *digits*. A digit is a loop dimension of the contraction, or a part of one, if a reshape after
-// the contraction splits the dimension. Every tensor of the kernel, even a view, then has a base,
-// an offset and one stride per digit.
+// *digits*. A digit is a loop dimension of the contraction. If a reshape after the contraction
+// splits the dimension, each part is a digit. Every tensor of the kernel, even a view, then has a
+// base, an offset and one stride per digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
 //                                           x       strides  T·K  K     0    1
@@ -63,7 +63,7 @@ struct MapStep {
 };
 
 struct StoreStep {
-  Value value; ///< the stored tensor or, if this is a view, the tensor that it views; see key()
+  Value value; ///< the stored tensor; if the kernel returns a view of a tensor, that tensor
   Operand dest;
 };
 
