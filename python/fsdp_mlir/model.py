@@ -55,7 +55,8 @@ class Model:
     None, the runtime draws random values.
 
     ``aliases`` maps each further name of a shared parameter (tied weights) to the name in
-    ``parameters``. ``buffers`` are those names in the module's state that are not parameters.
+    ``parameters``. ``buffers`` contains all names in the module's state except the names of
+    parameters.
     """
 
     text: str

@@ -41,8 +41,9 @@ class Run:
     or "model". A different mesh, strategy or storage of states causes a warning.
 
     ``on_nonfinite``: what ``step`` does if loss or gradient norm is not finite. Such a step changes
-    no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. A number N raises
-    NonFiniteError after N such steps in a row. The default is "raise", or 50 with a loss scale.
+    no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. With a number N,
+    NonFiniteError is raised after N such steps in a row. The default is 50 for a model with a loss
+    scale, and otherwise "raise".
 
     ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
     RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit for bit.

@@ -24,10 +24,10 @@
 namespace fsdprt {
 
 /// Selects the rules that the verifier checks. `all` selects all rules, so that a verified artifact
-/// can be run. `form` selects only the rules that commands can be read and that the objects to
-/// which they refer exist. The null device uses `form`, because it searches for faults itself. With
-/// `form`, the verifier omits (V5), (V6) and (V15), and omits the positions of ranges in (V12),
-/// (V13), (V14), (V16) and (V19).
+/// can be run. `form` selects only rules that make commands readable: for example, each object to
+/// which a command refers must exist. The null device uses `form`, because it searches for faults
+/// itself. With `form`, the verifier does not check (V5), (V6) and (V15), and does not check where
+/// ranges lie in (V12), (V13), (V14), (V16) and (V19).
 enum class Rules { all, form };
 
 /// Limits the time of the checks to 2^28 steps plus 64 steps for each byte of the manifest. Without

@@ -225,7 +225,7 @@ protected:
   const std::vector<uint32_t> &membersOf(uint32_t collective, uint32_t rank) const {
     return collectives[collective].groups->members[rank];
   }
-  /// Throws the Error of a wait of `rank`. The error reports that the ranks `missing` have made no
+  /// Ends a wait of `rank`: throws Error, whose message says that the ranks `missing` have made no
   /// progress within the time limit.
   [[noreturn]] void reportMissing(uint32_t collective, uint32_t rank,
                                   const std::vector<uint32_t> &missing) const;

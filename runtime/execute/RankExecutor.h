@@ -139,7 +139,7 @@ private:
   RankRun run;                                     ///< the current run
 };
 
-/// Returns the index in the unit's flat buffer of the first element of a rank's shard of a state.
+/// Returns the index of the first element of a rank's shard in the flat buffer of the unit.
 inline uint64_t firstElement(const Mesh &mesh, const fb::State &state, uint32_t rank) {
   return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }

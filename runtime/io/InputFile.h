@@ -59,8 +59,8 @@ public:
   /// is the same. Allocates no memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
   /// Throws InputChanged if the size or the modification time has changed since opening. If only
-  /// the change time has changed, for example by chmod(1), throws if the content has changed:
-  /// `content` is the result of comparison() at opening, and must equal the result now.
+  /// the change time has changed, for example by chmod(1), throws if the result of comparison()
+  /// differs from `content`, which was the result at opening.
   void expectContent(const std::string &content) const;
 
   /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged if the file has
@@ -82,7 +82,7 @@ private:
 
   std::string path;
   int file = -1;
-  /// The last version of the file that is known to have the content that the file had at opening.
+  /// If the file still has this size and these times, its content has not changed since opening.
   mutable Version version;
 };
 

@@ -54,7 +54,7 @@ private:
   [[noreturn]] void fail(const char *doing);
   void openName(const std::string &name, int flags);
   void openTemporary();
-  std::string path, temporary; ///< final name, and temporary name, which is empty if not atomic
+  std::string path, temporary; ///< final name; temporary name, or "" if not atomic
   int fd = -1;
   bool regular = false;
 };

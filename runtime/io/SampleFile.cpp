@@ -43,8 +43,8 @@ static bool isInteger(const std::string &name) {
   return name.size() >= 2 && (name[0] == 'I' || name[0] == 'U') && name[1] >= '1' && name[1] <= '9';
 }
 
-/// Returns the integer of `width` bytes at `from`. Unsigned values above 2^63 - 1 become negative;
-/// checkIntegers() refuses these values.
+/// Returns the integer of `width` bytes at `from`. Unsigned values above 2^63 - 1 become negative.
+/// checkIntegers() refuses such negative values.
 static int64_t loadAny(uint32_t width, bool isSigned, const std::byte *from) {
   switch (width) {
   case 1:

@@ -233,7 +233,7 @@ void RendezvousHost::admit(Guest &guest) {
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    // The rendezvous ends at the latest when the first of the ranks stops waiting.
+    // The rendezvous must end before any rank stops waiting.
     limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "

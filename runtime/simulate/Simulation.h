@@ -27,8 +27,8 @@ struct SimulatedCollective {
   uint64_t runs = 0, bytes = 0; // bytes of the larger of source and target, over all runs
 
   /// Sums of times in seconds. `inFlight` is the time from the begin to the end of the collectives.
-  /// `alone` is what `inFlight` would be if no other transfers used the links. `exposed` is the
-  /// time for which the rank waited for the collectives.
+  /// `alone` is the same time without delays by other transfers on the links. `exposed` is the time
+  /// for which the rank waited for the collectives.
   double inFlight = 0, alone = 0, exposed = 0;
 };
 

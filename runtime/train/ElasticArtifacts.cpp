@@ -14,9 +14,9 @@
 //  3. If there are several candidates for the same number of ranks, those that are named after the
 //     given artifact are preferred. Among the remaining candidates, the candidate whose compiler
 //     options differ least from those of the given artifact is preferred. The options mesh and
-//     grad-accum are not compared. If the options of several candidates differ equally, the numbers
-//     of tokens per step over all ranks are compared, and the candidate whose number is closest to
-//     that of the given artifact is preferred.
+//     grad-accum are not compared. If several candidates have the same number of differing options,
+//     the candidate is preferred whose number of tokens per step, over all ranks, is closest to the
+//     number of the given artifact.
 //
 //===----------------------------------------------------------------------===//
 

@@ -83,7 +83,8 @@ private:
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  /// Step blocks before the last validation, and before the last step.
+  /// Step blocks of all ranks: `savedBlocks` from before the last validation, and `blocksBefore`
+  /// from before the last step.
   std::vector<float> savedBlocks, blocksBefore;
   /// Step block of the first rank of this process after the last step.
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};

@@ -6,8 +6,8 @@
 //
 // The reference program runs in the process of rank 0. It has its own arena, and its parameters are
 // not sharded. The micro-batches of the reference program are the batches of all ranks, in the
-// order of ranks. After every step, the loss and the gradient norm of the reference program must
-// equal those of the ranks. After the last step, the states of the reference program must equal the
+// order of ranks. After every step, the reference program and the ranks must have equal losses and
+// equal gradient norms. After the last step, the states of the reference program must equal the
 // states of the ranks. Two numbers are equal only if all their bits are equal.
 //
 //===----------------------------------------------------------------------===//

@@ -83,7 +83,7 @@ class _Bound:
 
 
 def _default_loss(model, *batch, **named):
-    """Returns the loss that the module computes, as models of transformers do from ``labels``."""
+    """Returns the loss that the module itself computes, for example from ``labels``."""
     result = model(*batch, **named)
     return getattr(result, "loss", result)
 

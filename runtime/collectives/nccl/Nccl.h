@@ -65,9 +65,9 @@ public:
   void poll() override;
 
 private:
-  /// A set of groups that extend over the same mesh axes, and a channel. The channel is reduce if
-  /// `reduces` is true, and otherwise gather. In each of these groups, all collectives of a lane
-  /// use the same NCCL communicator.
+  /// A lane consists of a channel and of all groups that extend over the same mesh axes. The
+  /// channel is reduce if `reduces` is true, and otherwise gather. In each of these groups, all
+  /// collectives of a lane use the same NCCL communicator.
   struct Lane {
     const Groups *groups;
     bool reduces;

@@ -78,7 +78,7 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< the reads of so many of the oldest groups have ended
+  size_t readCount = 0; ///< number of oldest groups in `closed` whose reads have ended
 };
 
 class Warp {
@@ -117,7 +117,7 @@ public:
   std::vector<Split> splits; ///< every parent has a smaller index than its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< for each lane, the address of the last relaxed read
+  std::vector<const uint8_t *> observed; ///< for each lane: address of its last relaxed read
   std::vector<BulkGroups> bulk;          ///< one per lane; empty before the first use
   std::vector<AsyncCopies> copies;       ///< one per lane; empty before the first use
   WarpProducts products;                 ///< wgmma in flight

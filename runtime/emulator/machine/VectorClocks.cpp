@@ -169,8 +169,9 @@ void VectorClocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   }
 }
 
-/// Records in the row of each lane which accesses are now visible to the async proxy: those that
-/// the row covers, and those of the lane itself. Lanes that shared a row before share the new row.
+/// Makes accesses visible to the async proxy, and records this in the row of each lane: the
+/// accesses that the row covers, and the accesses of the lane itself. Lanes that shared a row
+/// before share the new row.
 void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
   size_t count = times.size();
   changeRows(first, lanes, [&](Row &row, LaneMask having) {

@@ -48,12 +48,12 @@ struct IssuedProduct {
 class Warpgroup {
 public:
   uint32_t agent = 0;
-  std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
-  uint64_t executed = 0;             ///< number of products that are no longer in `pending`
+  std::deque<IssuedProduct> pending; ///< products that at least one warp has not issued yet
+  uint64_t executed = 0;             ///< number of products that were removed from `pending`
 
-  /// The agent's times after those executed products for which some warp has not waited yet.
+  /// The time of the agent after each executed product for which some warp has not waited yet.
   std::deque<Time> times;
-  uint64_t firstTime = 1; ///< index of the product of times[0]
+  uint64_t firstTime = 1; ///< index of the product to which times[0] belongs
 };
 
 struct WgmmaPlan {

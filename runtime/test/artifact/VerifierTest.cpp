@@ -543,7 +543,7 @@ const Rule rules[] = {
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // The source of the copy has a larger stride than the fill.
+     [](auto &m) { // The source of the copy has a larger stride than the target of the fill.
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -562,7 +562,8 @@ const Rule rules[] = {
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
     {"V16OverlapOfPieces", "its source and its target overlap", // they overlap on ranks of shard 1
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // only the target's offset depends on the iteration
+    {"V14OverlapOfPieces", "its source and its target overlap", // the offset of the source does not
+                                                                // depend on the iteration
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;
