@@ -201,7 +201,7 @@ void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) 
     uint64_t first = ring.began > keptRuns ? ring.began - keptRuns : 0;
     for (uint64_t run = first; run < ring.began; ++run) {
       const Record *begin = ring.records.data() + run % keptRuns * eventsPerRun;
-      bool isLast = run + 1 == ring.began; // The last run may have fewer records than the others.
+      bool isLast = run + 1 == ring.began; // The last run may have fewer records than other runs.
       const Record *end = isLast ? ring.records.data() + ring.next : begin + eventsPerRun;
       if (!visitRun(firstRank + i, run + 1, begin, end, visit))
         return;

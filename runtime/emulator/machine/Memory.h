@@ -100,7 +100,7 @@ struct Storage {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< one per thread of the cluster; empty if there were no visits
+  std::vector<Visit> visits; ///< by thread of the cluster; empty if there was no access
 
   void resize(uint64_t count);
 };

@@ -203,7 +203,8 @@ static const std::vector<Fault> faults = {
      "mov.pred P1, 1; //",
      {"data race", "never written"},
      2},
-    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // the last are not awaited
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // nobody waits for the last
+                                                                   // arrivals
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
     // Some of these fences are not needed, because an earlier fence covers the same accesses.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},

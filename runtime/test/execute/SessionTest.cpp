@@ -350,7 +350,8 @@ TEST(Session, RefusesSystemCallsOfKernels) {
     std::exit(0);
   };
   EXPECT_EXIT(passes("toy_call", false), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // returns in step 1
+  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // this kernel returns in
+                                                                         // step 1
 }
 
 // In step 2, the kernel of rank 1 hangs.
@@ -368,7 +369,7 @@ TEST(Session, NamesTheRankThatHangs) {
   EXPECT_NE(message.find("step 2: no rank made progress"), std::string::npos) << message;
   EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos)
       << message;
-  setBlock(*session, 1, 9, 0); // ends the kernel of rank 1
+  setBlock(*session, 1, 9, 0); // This ends the kernel of rank 1.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 

@@ -40,7 +40,8 @@ namespace fsdprt::test {
 
 /// An operation on files that FileRecorder.c has recorded.
 struct FileOp {
-  char kind; ///< initial of create, truncate, write, fsync, mkdir, rename, link, unlink or saved
+  char kind; ///< first letter of create, truncate, write, fsync, mkdir, rename, link, unlink or
+             ///< saved
   std::string path, other;
   uint64_t offset;
   std::string data;
@@ -64,7 +65,7 @@ void writeTree(const std::string &root, const Tree &tree);
 /// which the states that a power failure may leave are computed.
 class Disk {
 public:
-  /// Begins with the files of `tree`, all of which are durable.
+  /// Creates a model that contains the files of `tree` in durable form.
   explicit Disk(const Tree &tree);
   /// Performs an operation whose paths begin with `root`. Throws std::runtime_error if the model
   /// has no such file.

@@ -157,7 +157,8 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< all processes, and those that have met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< numbers of all processes and of
+                                                        ///< connected processes
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {

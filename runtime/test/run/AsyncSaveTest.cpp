@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the thread that writes a save, an object of class Saver in the process of the test, and
+// Tests three levels: the class BackgroundTask, the class Saver in the process of the test, and
 // runs of fsdp-run. Saves that are written while training continues must be equal to saves that are
 // complete before the next step. SaveCallsTest.cpp contains tests that kill a run at every system
 // call of a save.

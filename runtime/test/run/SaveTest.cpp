@@ -240,7 +240,7 @@ TEST_F(Save, RefusesBadUsage) {
   expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
   expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
-  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // must not create `new`
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // does not create `new`
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");

@@ -384,7 +384,7 @@ TEST(Simulation, EventsCoverTheStep) {
 }
 
 // The time of a kernel is the time that the memory needs to move `moved_bytes` bytes. If
-// `moved_bytes` is 0, it is the time to move the bytes of the kernel's bindings.
+// `moved_bytes` is 0, the bytes of the kernel's bindings are used instead.
 TEST(Simulation, CountsWhatKernelsMove) {
   Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e3;
