@@ -2,7 +2,7 @@
 multiply-adds.
 
 1. Measure two rates of this GPU: the bytes per second that a copy within GPU memory reads and writes, and the FLOP/s of bf16 products in cuBLAS.
-   Without PyTorch, the FLOP/s are those of the data sheet.
+   Without PyTorch, the data sheet gives the FLOP/s.
 2. Run steps with --profile: each launch is timed by two events of the compute stream. The artifact states the bytes and multiply-adds of each kernel.
 3. The floor is the larger of two quotients: the kernel's bytes divided by the bytes per second, and the kernel's FLOPs divided by the FLOP/s. The GPU
    computes an f32 product as three tf32 products, each at half the rate of a bf16 product.

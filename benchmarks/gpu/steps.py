@@ -114,7 +114,7 @@ def time_model(everybody, model, turns, clock, peak, say):
 
 
 def is_wrong(row):
-    """Returns true if the row is that of an artifact that failed. An artifact has not failed if it was not run because of the time limit."""
+    """Returns true if the row belongs to an artifact that failed. An artifact has not failed if it was not run because of the time limit."""
     return row["who"] not in PEERS and bool(row["problem"]) and not row["problem"].endswith(SPENT)
 
 

@@ -46,7 +46,7 @@ class Run:
     scale, and otherwise "raise".
 
     ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
-    RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit for bit.
+    RuntimeFailure unless the unsharded rank has the same loss and gradient norm, bit for bit.
     ``compare()`` compares all values.
 
     The other arguments are options of fsdp-run: ``device`` (cpu or cuda), ``backend``, ``gemm``,
@@ -168,8 +168,8 @@ class Run:
 
         ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs,
         or a single array if there is one input. The leading dimension counts the examples of all
-        ranks of this process: rank 0's examples are first, and within a rank those of micro-batch 0
-        are first. A contiguous array that has the input's type is not copied.
+        ranks of this process, beginning with rank 0. The examples of a rank begin with micro-batch
+        0. A contiguous array that has the input's type is not copied.
 
         ``lr``: learning rate from this step on. By default a step has the rate of the previous
         step. If the first step has no ``lr``, it uses the rate of the resumed save, or the rate of

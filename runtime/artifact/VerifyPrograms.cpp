@@ -170,8 +170,8 @@ uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
 
 bool fsdprt::overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
                            uint64_t bytesB) {
-  // A and B overlap in an iteration if -bytesA < distance < bytesB. The following code first makes
-  // `step` non-negative, and then finds the first iteration in which the distance exceeds -bytesA.
+  // The ranges overlap in an iteration if -bytesA < distance < bytesB. First make `step`
+  // non-negative. Then find the first iteration in which the distance exceeds -bytesA.
   int64_t last = static_cast<int64_t>(times - 1);
   if (step < 0) {
     distance += last * step;

@@ -31,7 +31,7 @@
 // (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. If the elements are f64, a sum is
 //      computed in f64, and otherwise in f32. The sum is rounded to the type of the elements once,
 //      at the end. For an average, the sum is multiplied by 1/n before this rounding. All backends
-//      therefore compute the same bits, which are those that Reduce.h computes.
+//      therefore compute the same bits as Reduce.h.
 // (R6) `count` may be 0, a group may have only one member, and a rank may start any number of
 //      collectives before it waits for one of them. When wait has returned, the same collective may
 //      be started again.

@@ -64,7 +64,7 @@ static void consider(const Hierarchy &names, const std::string &root, const std:
   std::string folder = root + names.mount + group + "/";
   uint64_t limit, used, cached = 0, bytes;
   if (!readNumber(folder + names.limit, "", limit) || !readNumber(folder + names.usage, "", used))
-    return; // The group does not exist, or its limit is "max".
+    return; // the group does not exist, or its limit is "max"
   for (const char *key : names.cached)
     cached += readNumber(folder + "memory.stat", key, bytes) ? bytes : 0;
   used -= std::min(used, cached);

@@ -82,7 +82,8 @@ private:
 
   std::string path;
   int file = -1;
-  /// If the file still has this size and these times, its content has not changed since opening.
+  /// Size and times of the file at opening. If only the change time has changed since then and the
+  /// content has not, expectContent() stores the new times.
   mutable Version version;
 };
 

@@ -70,7 +70,8 @@ SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info,
                        std::vector<uint64_t> row)
     : path(path), file(path, "samples"), row(std::move(row)), type(static_cast<DType>(info.dtype)) {
   for (uint64_t dim : this->row)
-    // The product does not overflow, because Artifact::open() has checked the size in bytes.
+    // The number of elements does not overflow, because Artifact::open() has checked the size in
+    // bytes.
     elements *= dim;
   if (file.size() == 0)
     badInput("%s: input '%s' expected samples, found an empty file", path.c_str(),

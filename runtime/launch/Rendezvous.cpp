@@ -285,7 +285,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // The process refuses the connection, or is another program.
+  } catch (const Error &error) { // The host refuses the connection, or is not fsdp-run.
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";

@@ -68,7 +68,7 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
       asked = true;
       answer = askWhoListens(addresses.back(), place);
       if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
-        isLate = true; // Another rank 0 of this job keeps the port.
+        isLate = true; // Another process of this job is rank 0 and uses the port.
     }
     // Read the clock again, because `deadline` may have passed during askWhoListens().
     isLate = isLate || Network::get().now() > deadline;

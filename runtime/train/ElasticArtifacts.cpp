@@ -11,12 +11,11 @@
 //  2. An artifact is a candidate if it has the same target as the given artifact, a program 'step',
 //     and a permitted number of ranks. It must be possible to load the parameters and optimizer
 //     states of a candidate from a save of the given artifact.
-//  3. If there are several candidates for the same number of ranks, those that are named after the
-//     given artifact are preferred. Among the remaining candidates, the candidate whose compiler
-//     options differ least from those of the given artifact is preferred. The options mesh and
-//     grad-accum are not compared. If several candidates have the same number of differing options,
-//     the candidate is preferred whose number of tokens per step, over all ranks, is closest to the
-//     number of the given artifact.
+//  3. Candidates for the same number of ranks are compared by three criteria, in this order:
+//  whether
+//     the file is named after the given artifact; the number of compiler options, except mesh and
+//     grad-accum, that differ from the given artifact; and the difference between the numbers of
+//     tokens per step over all ranks.
 //
 //===----------------------------------------------------------------------===//
 

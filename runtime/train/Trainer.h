@@ -33,8 +33,8 @@ public:
   /// `reporter` and the objects in `observers` must outlive the trainer.
   Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
           std::vector<TrainingObserver *> observers);
-  /// Runs all steps. Returns FSDPRT_FAILED if the results differ from those of the unsharded
-  /// program. If a signal has ended the run early, returns 128 plus the number of the signal.
+  /// Runs all steps. Returns FSDPRT_FAILED if the sharded and the unsharded program have different
+  /// results. If a signal has ended the run early, returns 128 plus the number of the signal.
   /// Otherwise returns 0. Throws Error.
   int execute();
 

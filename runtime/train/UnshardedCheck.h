@@ -35,8 +35,8 @@ public:
   /// returns true. Otherwise reports the difference and returns false. In other processes, returns
   /// true.
   bool step(uint64_t number, const float *block) const;
-  /// Compares all states of the ranks with those of the reference program, and reports the result.
-  /// Returns true if all states are equal. All processes must call compare().
+  /// Compares all states of the ranks with the states of the reference program, and reports the
+  /// result. Returns true if all states are equal. All processes must call compare().
   bool compare() const;
 
 private:

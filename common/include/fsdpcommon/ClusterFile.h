@@ -73,7 +73,7 @@ struct Cluster {
   /// Bandwidth of copies between device and host memory. If it is 0, these copies have the same
   /// bandwidth as copies within device memory.
   double hostBytesPerSecond = 0;
-  /// Bandwidth of a rank's offload file. The default is that of one NVMe drive.
+  /// Bandwidth of a rank's offload file. The default is the bandwidth of one NVMe drive.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
   /// Seconds that pass before the first step of a collective, for each protocol.

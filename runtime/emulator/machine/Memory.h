@@ -27,9 +27,9 @@ namespace fsdprt::emulate {
 /// example atomic, volatile or relaxed (PTX ISA, "Memory Consistency Model").
 struct Cell {
   struct Access {
-    uint32_t group = 0; ///< Cluster::number; 0 if there is no access
+    uint32_t group = 0; ///< number of the accessing cluster; 0 if there is no access
     Time time = 0;
-    uint32_t serial = 0; ///< Warp::serial at the instruction
+    uint32_t serial = 0; ///< number of instructions that the warp had executed before
     uint32_t instruction = 0;
     LaneMask lanes = 0;
     uint16_t warp = 0; ///< index of the warp in the cluster
@@ -38,7 +38,7 @@ struct Cell {
   };
   Access write, read;
   Access foreignRead;     ///< last read by another cluster
-  uint32_t moreReads = 0; ///< index into Shadow::chains, or 0 if there are no more reads
+  uint32_t moreReads = 0; ///< index of the next read in Shadow::chains; 0 if there is none
   uint32_t weakWrite = 0; ///< if `write` is strong: index of the weak write before `write`, or 0
   Cell *parts = nullptr;  ///< four cells that replace this cell; each covers a quarter of the bytes
 };
@@ -60,8 +60,8 @@ public:
   std::vector<Chained> chains{1};
   uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
-  /// If `cell.write` is weak, stores `cell.write` as the last weak write, to which `cell.weakWrite`
-  /// refers. Called before a strong write replaces `cell.write`.
+  /// If `cell.write` is a weak write, stores a copy of it in `chains`, and the index of the copy in
+  /// `cell.weakWrite`. Called before a strong write replaces `cell.write`.
   void keepWeakWrite(Cell &cell);
   void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 

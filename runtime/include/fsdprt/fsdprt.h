@@ -100,7 +100,7 @@ enum {
   FSDPRT_BLOCK_FINITE = 6,     /* 1 if loss and gradient norm of the step were finite, or 0 */
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
-  FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps, which change no parameter */
+  FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps, which change no parameter. */
   /* Number of ranks on which a checked lookup was out of range. If the number is not 0, the run of
      the program fails and has changed no state. */
   FSDPRT_BLOCK_LOOKUPS = 10,
@@ -144,9 +144,9 @@ typedef struct fsdprt_artifact_info {
   uint64_t seed;                  /* default seed of initial values and samples */
   uint64_t host_bytes;            /* how many of arena_bytes are in the host arena */
   uint64_t file_bytes;            /* bytes of a rank's file of offloaded states, or 0 */
-  uint64_t constants;             /* number of float tensors of the model that are not parameters */
-  /* 2 if the program 'step' changes the loss scale in the step block, 1 if the program does not
-     change the loss scale, or 0 if unknown */
+  uint64_t constants; /* number of float tensors of the model that are not parameters. */
+  /* The value is 2 if the program 'step' changes the loss scale in the step block, 1 if it does not
+     change the loss scale, or 0 if unknown. */
   uint32_t loss_scale;
   uint64_t snapshot_bytes; /* how many of host_bytes are for copies of states, or 0 */
 } fsdprt_artifact_info;
@@ -270,7 +270,7 @@ typedef struct fsdprt_session_options {
   size_t struct_size;
   uint64_t ranks;            /* number of ranks of the artifact's mesh; 0 for any */
   uint32_t threads_per_rank; /* threads per rank; 0 for the artifact's default */
-  uint32_t with_reference;   /* 1 to also create the unsharded reference */
+  uint32_t with_reference;   /* 1 to also create the unsharded reference. */
   /* NULL or "cpu" for an artifact for a CPU, "cuda" or "emulate" for an artifact for a GPU. For
      "emulate", the program must have registered the emulator (fsdprt/emulator.h). */
   const char *device;
@@ -285,13 +285,13 @@ typedef struct fsdprt_session_options {
   uint32_t rank;                /* rank of this process, if it has one rank */
   int32_t channel;        /* shm: descriptor of the rank's channel, which the session closes */
   uint64_t steps_before;  /* number of steps that were made before this session */
-  double meeting_seconds; /* mpi: longest wait for processes to connect; 0 for 60 */
-  /* mpi, shm: NULL, or lines "name=value" that must be equal in all processes */
+  double meeting_seconds; /* mpi: longest wait for processes to connect; 0 for 60. */
+  /* NULL, or for mpi and shm: lines "name=value" that must be equal in all processes */
   const char *agreement;
   uint32_t own_sums;         /* mpi: 1 if MPI computes sums, in an order that MPI selects */
   uint32_t ranks_on_machine; /* mpi: number of ranks on this machine; 0 if unknown */
-  const char *control;       /* nccl: NULL, "local", "shm" or "mpi" */
-  /* nccl with one rank per process: 1 + index of the rank on its machine. This index selects the
+  const char *control;       /* nccl: NULL, "local", "shm" or "mpi". */
+  /* For nccl with one rank per process: 1 + index of the rank on its machine, which selects the
      GPU. If local_rank is 0, `rank` selects the GPU. */
   uint32_t local_rank;
   /* Folder for the unnamed files of offloaded states; NULL for $TMPDIR or /tmp */
@@ -315,7 +315,7 @@ typedef struct fsdprt_session_info {
   uint32_t threads_per_rank;
   uint64_t arena_bytes;           /* mapped bytes per rank, rounded up to pages */
   uint64_t reference_arena_bytes; /* mapped bytes of the reference, or 0 */
-  uint64_t peak_bytes;            /* highest end offset used so far, rounded up to 64 */
+  uint64_t peak_bytes;            /* highest end offset used so far, rounded up to 64. */
   /* Numbers of bytes that the first rank of this process has exchanged by all-gathers, by
      reduce-scatters, by all-reduces and by broadcasts. The bytes of a collective are the size of
      its source or of its target, whichever is larger. */
@@ -464,7 +464,8 @@ typedef struct fsdprt_comparison {
   size_t struct_size;
   int32_t equal;
   uint64_t parameter_elements; /* number of compared elements of parameters, over all ranks */
-  uint64_t optimizer_elements; /* number of compared elements of optimizer states, over all ranks */
+  uint64_t
+      optimizer_elements; /* number of compared elements of optimizer states, over all ranks. */
   /* If `equal` is 0, the next members describe the first difference. */
   uint32_t rank;
   uint64_t param, element;
@@ -487,7 +488,7 @@ typedef struct fsdprt_profile_entry {
   const char *label;    /* label of the first command */
   uint64_t runs;        /* number of executions since the profile was last cleared */
   uint64_t nanoseconds; /* time of all these executions */
-  uint64_t bytes;       /* sum of the bytes of bindings, or of source and target */
+  uint64_t bytes;       /* sum of the bytes of bindings, or of source and target. */
   /* Numbers of multiply-adds of contractions over all executions. A multiply-add of f64 counts
      twice. */
   uint64_t multiply_adds, bf16_multiply_adds;

@@ -246,7 +246,7 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
           communicator.start(0, rank, arena, arena + 1024);
           communicator.wait(0, rank, pool);
           early += cuda.streamQuery(compute) == cudaNotReady;
-          // These later writes to the source must not change the result.
+          // A write to the source after the wait must not change the result.
           EXPECT_EQ(fill(99), cudaOk);
           queues[rank]->finish([] {});
           for (uint32_t from = 0; from < ranks; ++from)

@@ -68,7 +68,7 @@ public:
   /// Creates a model that contains the files of `tree` in durable form.
   explicit Disk(const Tree &tree);
   /// Performs an operation whose paths begin with `root`. Throws std::runtime_error if the model
-  /// has no such file.
+  /// does not contain the file of the operation.
   void perform(const FileOp &op, const std::string &root);
   /// Returns the tree that processes see.
   Tree current() const;

@@ -68,8 +68,8 @@ TEST(SaveIndex, ComesBackAsItWas) {
 }
 
 TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
-  // These values are nested very deeply. Recursive code that copies, compares or prints such a
-  // value would overflow the stack.
+  // Recursive code that copies, compares or prints so deeply nested JSON values would overflow the
+  // stack.
   size_t levels = 200000;
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
@@ -342,7 +342,7 @@ TEST_F(Save, FullDisk) {
 }
 
 TEST_F(Save, FlushesTheParentOfANewFolder) {
-  // Without this flush, a power failure could remove the folder with all saves in it.
+  // If a run did not flush the parent folder, a power failure could remove the folder of saves.
   ASSERT_EQ(bash("mkdir outer"), 0);
   std::string outer = at("outer");
   Result result =
