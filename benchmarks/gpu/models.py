@@ -1,8 +1,8 @@
 """The models that are trained: their shapes, the options of the tools for them, and the FLOPs of a training step.
 
 An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences per step over all ranks),
-ranks (the list of the numbers of ranks for which the model is compiled), gemm (the list of the values of --gemm for which the artifact of one rank is
-compiled: nvptx, cublaslt), steps, lr.
+ranks (a list: the model is compiled for each of these numbers of ranks), gemm (a list: for one rank, the model is compiled with each of these values
+of --gemm), steps, lr.
 """
 
 

@@ -16,8 +16,8 @@ import models
 from runs import run_process
 
 COPIES = 12
-F32_PART = 1 / 6  # rate of f32 products divided by the rate of bf16 products
-SHOWN = 30        # number of kernels per artifact in the table
+F32_PART = 1 / 6  # Rate of f32 products divided by the rate of bf16 products.
+SHOWN = 30        # Number of kernels per artifact in the table.
 
 
 CUBLAS = "import peers; body, flops = peers.product(8192); print(flops / min(peers.compare_times({'': body}, 9)['']) * 1e3)"

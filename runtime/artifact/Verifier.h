@@ -77,9 +77,9 @@ constexpr uint64_t gpuScratchAlignment = 256;
 /// (VerifyGpu.cpp). If `isForGpu` is true, the phase must be a launch on a GPU or a product of
 /// cuBLASLt. Otherwise it must be a function for a CPU.
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
-/// Returns a text that describes the first tensor map or matrix that does not lie in its binding,
-/// or an empty text if all tensor maps and matrices lie in their bindings. problemOfPhase() must
-/// have returned an empty text for the phase.
+/// Returns a text that describes a tensor map or a matrix outside of its binding. Returns an empty
+/// text if all tensor maps and matrices lie in their bindings. problemOfPhase() must have returned
+/// an empty text for the phase.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
 /// problemOfProduct() returns a text with the reason why a cuBLASLt product is invalid.
 /// problemOfMatrices() returns a text that describes a matrix outside of its binding. Both

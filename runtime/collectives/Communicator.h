@@ -153,7 +153,7 @@ public:
   /// for the collective. Returns no time stamps if the queue of the rank's arena has no timeline.
   virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
   /// Returns the index of the GPU that the first rank of this process uses. The other ranks use the
-  /// GPUs that follow. The GPU after the last GPU is the first GPU.
+  /// next GPUs, modulo the number of GPUs.
   virtual uint32_t firstDevice() const { return 0; }
   /// Returns how many bytes the first rank of this process has exchanged, for each type of
   /// collective. Each completed collective adds the size of its source or of its target, whichever

@@ -35,8 +35,8 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns the number of commands that one run of the program executes and for which `counts`
-/// returns true. A command in a loop is counted once per iteration.
+/// Returns how many commands a run of the program executes. Counts a command only if `counts`
+/// returns true for it. A command in a loop is counted once per iteration.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;

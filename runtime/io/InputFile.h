@@ -31,8 +31,8 @@ struct InputChanged : Error {
 
 class InputFile {
 public:
-  /// comparison() hashes all bytes of a file of at most `wholeLimit` bytes, but only `sampleBlocks`
-  /// blocks of `sampleBlockBytes` bytes of a larger file.
+  /// If a file has at most `wholeLimit` bytes, comparison() hashes all bytes. Otherwise it hashes
+  /// only `sampleBlocks` blocks of `sampleBlockBytes` bytes.
   static constexpr uint64_t wholeLimit = uint64_t(2) << 30, sampleBlocks = 4096,
                             sampleBlockBytes = 64 << 10;
 

@@ -30,10 +30,9 @@ public:
   void expectInputs(const std::vector<fsdprt_input_info> &inputs) const;
   /// In the process of rank 0, runs the program 'reference_init'. In other processes, does nothing.
   void initialise() const;
-  /// In the process of rank 0, runs step `number` of the reference program, and compares its loss
-  /// and gradient norm with those in `block`, which is the step block of rank 0. If they are equal,
-  /// returns true. Otherwise reports the difference and returns false. In other processes, returns
-  /// true.
+  /// In the process of rank 0, runs step `number` of the reference program. Compares its loss and
+  /// gradient norm with `block`, the step block of rank 0. If they are equal, returns true.
+  /// Otherwise reports the difference and returns false. In other processes, returns true.
   bool step(uint64_t number, const float *block) const;
   /// Compares all states of the ranks with the states of the reference program, and reports the
   /// result. Returns true if all states are equal. All processes must call compare().

@@ -168,8 +168,8 @@ bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
-/// Sets `isWatched` of each instruction that uses a register of a wgmma, or a register that a chain
-/// of copies between registers connects with a register of a wgmma.
+/// A register is watched if a wgmma uses it, or if copies between registers connect it with a
+/// watched register. Sets `isWatched` of each instruction that uses a watched register.
 void watchRegisters(Program &program);
 
 /// Sets `meet` of each branch to the branch's immediate post-dominator, or to `nowhere` if the

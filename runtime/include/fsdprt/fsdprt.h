@@ -106,7 +106,7 @@ enum {
   FSDPRT_BLOCK_LOOKUPS = 10,
   /* 1 + index of the first checked lookup that was out of range on this rank, or 0 */
   FSDPRT_BLOCK_LOOKUP_NUMBER = 11,
-  /* Id that this lookup read, in three slots: bits 42 to 63, bits 21 to 41, and bits 0 to 20 */
+  /* Id that this lookup out of range read, in three slots: bits 42-63, bits 21-41, bits 0-20 */
   FSDPRT_BLOCK_LOOKUP_VALUE = 12,
   FSDPRT_BLOCK_SIZE = 16 /* number of slots */
 };
@@ -464,8 +464,7 @@ typedef struct fsdprt_comparison {
   size_t struct_size;
   int32_t equal;
   uint64_t parameter_elements; /* number of compared elements of parameters, over all ranks */
-  uint64_t
-      optimizer_elements; /* number of compared elements of optimizer states, over all ranks. */
+  uint64_t optimizer_elements; /* number of compared elements of states, over all ranks. */
   /* If `equal` is 0, the next members describe the first difference. */
   uint32_t rank;
   uint64_t param, element;

@@ -61,8 +61,8 @@ using Tree = std::map<std::string, std::optional<std::string>>;
 Tree readTree(const std::string &root);
 void writeTree(const std::string &root, const Tree &tree);
 
-/// A folder with its contents. The object contains the state that processes see, and all data from
-/// which the states that a power failure may leave are computed.
+/// A folder with its contents. The object contains the state that processes see. It also contains
+/// the data for computing the states after a power failure.
 class Disk {
 public:
   /// Creates a model that contains the files of `tree` in durable form.
