@@ -90,8 +90,7 @@ static std::string print(const Problem &p) {
 }
 
 namespace {
-/// A compiled function whose operations are calls of kernels. Owns memory for the function's
-/// values.
+/// A compiled function whose operations are calls of kernels. Owns memory for its values.
 class Program {
 public:
   static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target,

@@ -16,8 +16,7 @@
 //     the start of the transfer and its wait.
 //
 // If the ranks are threads of one process, they copy the data of a collective only during its wait.
-// An earlier start of the collective then makes its event longer, but does not make its wait
-// shorter.
+// An earlier start of the collective then makes its event longer, but not its wait shorter.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,7 @@
 // A file is opened once and read through one descriptor. If rename(2) replaces the file, the reader
 // therefore still reads the original file. Bytes are copied by pread(2) and not mapped, because an
 // access to a mapped file that another process has truncated raises SIGBUS. Size, modification time
-// and change time are recorded at opening, so that fstat(2) detects a file that was rewritten in
-// place.
+// and change time are recorded at opening, so fstat(2) detects a file that was rewritten in place.
 //
 //===----------------------------------------------------------------------===//
 

@@ -46,8 +46,7 @@ public:
   bool isOpen() const { return fd >= 0; }
   /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.
   void write(const void *data, size_t size);
-  /// Flushes the file to disk and closes it. Renames an atomic file to its final name. Throws
-  /// Error.
+  /// Flushes the file and closes it. Renames an atomic file to its final name. Throws Error.
   void commit();
 
 private:

@@ -125,8 +125,7 @@ private:
 } // namespace
 
 /// Returns true if a TCP connection connects a socket with itself. This can happen if no process
-/// listens at the port, and the kernel chooses this port as the local port of the connecting
-/// socket.
+/// listens at the port, and the kernel chooses this port for the connecting socket.
 static bool isToItself(int connection) {
   sockaddr_storage own = {}, peer = {};
   socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Check that all groups of a collective use the links in the same way. At each level, the links
-//     join blocks of ranks. Every block must consist of whole groups, or every group of whole
-//     blocks.
+//     join blocks of ranks. Each block must consist of whole groups, or each group of whole blocks.
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
 //     on channel 0 (Cluster::kernelSeconds).
 //  3. Start each collective on its channel. The command that waits for a collective advances the

@@ -15,8 +15,7 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  /// The options of the user. An option that the user has not given may have the value from the
-  /// save.
+  /// The options of the user. An option that the user has not given may come from the save.
   TrainingOptions options;
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;

@@ -75,7 +75,7 @@ public:
   Slot scratch(unsigned size);
   /// Returns the slot of the predicate that contains the carry of add.cc.
   Slot conditionCode() { return carry ? carry : carry = scratch(0); }
-  /// Returns the elements of a vector {a, b}. If the operand is not a vector, returns only the
+  /// Returns the elements of a vector {a, b}. If the operand is no vector, returns only the
   /// operand.
   static std::vector<const Operand *> elements(const Operand &operand);
 

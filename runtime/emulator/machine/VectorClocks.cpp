@@ -181,8 +181,7 @@ void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
       row[count + thread] = times[thread];
     }
   });
-  // Advance the times of the lanes, so that the fence does not apply to later accesses of the
-  // lanes.
+  // Advance the times of the lanes, so that the fence does not apply to their later accesses.
   ++now;
   for (; lanes; lanes &= lanes - 1)
     times[first + __builtin_ctz(lanes)] = now;
