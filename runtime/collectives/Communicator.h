@@ -141,6 +141,7 @@ public:
   /// Announces that the next two collectives that `rank` starts are launched together. The rank
   /// must start both of them before it waits for any collective.
   virtual void joinNext(uint32_t /*rank*/) {}
+
   /// Waits for a collective. The threads of `pool` may be used for copies and sums. Throws Error or
   /// Abandoned as described in (R8).
   void wait(uint32_t collective, uint32_t rank, WorkerPool &pool);
@@ -231,7 +232,7 @@ protected:
 
   Mesh mesh;
   LocalRanks localRange;
-  std::shared_ptr<Watchdog> watchdog; ///< may be shared with other communicators
+  std::shared_ptr<Watchdog> watchdog; ///< other communicators may share this watchdog
   std::vector<Collective> collectives;
 
 private:

@@ -66,7 +66,7 @@ private:
   std::string content;
   StoredArray array;
   std::vector<uint64_t> row;
-  uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample
+  uint64_t rows = 0, elements = 1;       ///< number of samples; number of elements of a sample
   DType type = DType::f32;               ///< type of the input
   uint32_t width = 0;                    ///< bytes per element in the file
   bool isSigned = false;                 ///< true if the file has signed integers

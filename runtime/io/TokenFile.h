@@ -56,7 +56,7 @@ private:
 
   InputFile file;
   std::string content;
-  uint64_t begin = 0, count = 0; ///< bytes of the header; number of tokens
+  uint64_t begin = 0, count = 0; ///< number of header bytes; number of tokens
   uint32_t width = 1;
 };
 

@@ -130,7 +130,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< describes the last process of another job that was rejected
+  std::string turnedAway; ///< text about the last rejected process of another job
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

@@ -28,8 +28,8 @@ static constexpr double tellSeconds = 0.5;
 static constexpr double joinSeconds = 10;      // seconds until all ranks must have a channel
 static constexpr double lingerSeconds = 3;     // seconds for which refuse() waits for further ranks
 static constexpr double occupiedSeconds = 5;   // seconds to wait if the port is in use
-static constexpr double askAfterSeconds = 0.2; // seconds before asking who uses the port
-static constexpr size_t mostStrangers = 64;    // most connections that have sent no rank
+static constexpr double askAfterSeconds = 0.2; // seconds until askWhoListens() is called
+static constexpr size_t mostStrangers = 64;    // most connections without a rank
 
 // Begins the message to a process that has the same rank as an earlier process.
 static constexpr const char twinWords[] = "two processes have rank ";

@@ -24,7 +24,7 @@ namespace fsdprt {
 /// Totals of all collectives that have the same kind and unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // bytes of the larger of source and target, over all runs
+  uint64_t runs = 0, bytes = 0; // `bytes`: source or target, whichever is larger
 
   /// Sums of times in seconds. `inFlight` is the time from the begin to the end of the collectives.
   /// `alone` is the same time without delays by other transfers on the links. `exposed` is the time
@@ -34,7 +34,7 @@ struct SimulatedCollective {
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
-  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // number of tokens of all ranks
+  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens`: over all ranks
   // for each level: seconds for which the links were busy
   std::vector<double> busy;
   std::vector<SimulatedCollective> collectives; // sorted by descending `exposed`

@@ -60,7 +60,7 @@ struct RunState {
     std::string name;
     uint64_t samples = 0, elements = 0; ///< `elements`: number of elements of one sample
   };
-  std::vector<StepInput> stepInputs; ///< empty if the save lists no inputs
+  std::vector<StepInput> stepInputs; ///< inputs; empty if the save lists none
 };
 
 struct SaveIndex {

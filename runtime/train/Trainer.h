@@ -101,7 +101,7 @@ private:
   /// the sum of `cpu`.
   Word agreed;
   bool differs = false;
-  char spoiled[512] = ""; ///< describes how an input file has changed; "" if no file has changed
+  char spoiled[512] = ""; ///< text about a changed input file; "" if no file has changed
 };
 
 } // namespace fsdprt

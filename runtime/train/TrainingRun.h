@@ -20,7 +20,7 @@ struct TrainingRun {
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};
-  SessionHandle session = {}; ///< null until the session is created
+  SessionHandle session = {}; ///< the session; null until it is created
   /// this process has the ranks [firstRank, lastRank)
   uint32_t ranks = 0, firstRank = 0, lastRank = 0;
   uint32_t processes = 1;

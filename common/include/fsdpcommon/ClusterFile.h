@@ -43,7 +43,7 @@ struct SwitchReduce {
   /// `seconds` is the fixed time of an all-reduce, and `roundSeconds` is the time of each round.
   /// The bandwidth is the number of bytes that each rank would send over a ring, per second.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
-  std::vector<RoundSize> rounds; ///< sorted by `fromBytes`, in ascending order
+  std::vector<RoundSize> rounds; ///< round sizes, by ascending `fromBytes`
 };
 
 /// A level of links, which all have the same rates.

@@ -118,8 +118,8 @@ public:
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
   std::vector<const uint8_t *> observed; ///< for each lane: address of its last relaxed read
-  std::vector<BulkGroups> bulk;          ///< one per lane; empty before the first use
-  std::vector<AsyncCopies> copies;       ///< one per lane; empty before the first use
+  std::vector<BulkGroups> bulk;          ///< bulk copies of each lane; empty before first use
+  std::vector<AsyncCopies> copies;       ///< copies of each lane; empty before first use
   WarpProducts products;                 ///< wgmma in flight
   /// For each lane, one plus the phase in which the lane executed barrier.cluster.arrive. The
   /// number is 0 if the lane has executed barrier.cluster.wait since then.
@@ -168,7 +168,7 @@ struct Mbarrier {
   uint32_t maker = 0;       ///< thread that executed mbarrier.init
   Time made = 0;            ///< time of `maker` at mbarrier.init
   uint32_t instruction = 0; ///< index of the mbarrier.init instruction
-  bool isFenced = false;    ///< true if a fence.mbarrier_init has followed
+  bool isFenced = false;    ///< true if a fence has followed mbarrier.init
   Released arriving, ended;
   uint64_t bits() const;
 };

@@ -79,7 +79,7 @@ struct Storage {
   std::string name;
   uint64_t base = 0, size = 0;
   uint8_t *bytes = nullptr;
-  std::vector<uint8_t> own; ///< contains the memory of `bytes`, unless the caller owns this memory
+  std::vector<uint8_t> own; ///< memory of `bytes`; empty if the caller owns this memory
   std::vector<uint8_t> written;
   bool isReadOnly = false;
   /// For each byte, the flags wasRead and wasWritten record whether a launch has read or written
@@ -100,7 +100,7 @@ struct Storage {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< by thread of the cluster; empty if there was no access
+  std::vector<Visit> visits; ///< for each thread of the cluster; empty without access
 
   void resize(uint64_t count);
 };
@@ -109,7 +109,7 @@ struct Storage {
 struct Published {
   uint32_t launch = 0, group = 0; ///< launch and cluster of the last release; 0 if there is none
   Released released;
-  std::map<uint32_t, RowRef> foreign; ///< releases of the clusters before `group`
+  std::map<uint32_t, RowRef> foreign; ///< rows of other clusters, by their numbers
 };
 
 /// Global and constant memory.

@@ -23,7 +23,7 @@ namespace fsdprt::emulate {
 
 /// The last access to a register of a warp, and the last product that uses the register.
 struct RegisterUse {
-  uint64_t product = 0;     ///< index, from 1, of the last product that uses the register; or 0
+  uint64_t product = 0;     ///< number of the last product that uses the register; 0 if none
   uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
   uint32_t instruction = 0; ///< index of the instruction of the last access
   enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< kind of last access

@@ -54,7 +54,7 @@ extern "C" {
 /* Status of a call. The values are also the exit codes of fsdp-run. */
 typedef enum fsdprt_status {
   FSDPRT_OK = 0,
-  FSDPRT_FAILED = 1,    /* for example out of memory, disk full or non-finite numbers */
+  FSDPRT_FAILED = 1,    /* a failure, such as a full disk or non-finite numbers */
   FSDPRT_BAD_INPUT = 2, /* an argument or a file is invalid */
   FSDPRT_LOST = 3,      /* a rank ended before the end of the run */
   FSDPRT_HUNG = 4,      /* a rank made no progress within the time limit */

@@ -557,10 +557,9 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
-    {"V16OverlapInALoop", "its source and its target overlap", // they overlap in the third
-                                                               // iteration
+    {"V16OverlapInALoop", "its source and its target overlap", // an overlap in iteration 3
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
-    {"V16OverlapOfPieces", "its source and its target overlap", // they overlap on ranks of shard 1
+    {"V16OverlapOfPieces", "its source and its target overlap", // an overlap on ranks of shard 1
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
     {"V14OverlapOfPieces", "its source and its target overlap", // the offset of the source does not
                                                                 // depend on the iteration
