@@ -56,8 +56,8 @@ public:
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
     control->collect(rank, data, bytes, into);
   }
-  /// Destroys the NCCL communicators, and only then calls control->leave(). The loss of a rank is
-  /// thus still detected while the communicators are destroyed.
+  /// Destroys the NCCL communicators before `control` leaves, so that the loss of a rank is
+  /// detected while the communicators are destroyed.
   void leave() override;
   void abort(fsdprt_status status) override { control->abort(status); }
   void joinNext(uint32_t rank) override;

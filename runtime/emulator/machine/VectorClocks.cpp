@@ -113,10 +113,9 @@ void VectorClocks::collect(const std::vector<uint32_t> &warps,
 }
 
 /// The row of `agent` becomes the element-wise minimum of the rows of the threads. A thread covers
-/// its own accesses, but the thread's row does not contain the time of these accesses. If a thread
-/// shares its row with no other thread, the element of this thread in the row is therefore taken to
-/// be the thread's own time. The last result is stored and reused, because the rows are often the
-/// same for consecutive products.
+/// its own accesses, but the thread's row does not contain the time of these accesses. If no other
+/// thread shares the row, the thread's own time therefore replaces its element in the row. The last
+/// result is stored and reused, because the rows are often the same for consecutive products.
 void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);

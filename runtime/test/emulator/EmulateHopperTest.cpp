@@ -38,7 +38,7 @@ struct Gemm {
   static constexpr unsigned m = 128, n = 128, k = 320;
   std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
   std::vector<float> c = std::vector<float>(m * n, NAN);
-  uint32_t boxRows = 64; ///< number of rows of a box of the tensor map of B
+  uint32_t boxRows = 64; ///< number of rows in a box of B's tensor map
   TensorSwizzle swizzle = TensorSwizzle::Bytes128;
 
   Counters run(const std::string &text) {

@@ -369,7 +369,7 @@ TEST(Session, NamesTheRankThatHangs) {
   EXPECT_NE(message.find("step 2: no rank made progress"), std::string::npos) << message;
   EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos)
       << message;
-  setBlock(*session, 1, 9, 0); // the value 0 ends the kernel of rank 1
+  setBlock(*session, 1, 9, 0); // 0 in block[9] ends the kernel of rank 1
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
