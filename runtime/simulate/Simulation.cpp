@@ -112,9 +112,8 @@ void Simulator::checkRanks() const {
 }
 
 /// Returns the group of a collective. Throws Error if different groups would use the links
-/// differently. The groups use the links alike if two conditions hold at each level, where the
-/// links join n ranks: n divides the span of the group or is a multiple of the span, and the same
-/// holds for the stride.
+/// differently. At each level, the links join n ranks. The groups use the links alike if n is a
+/// divisor or a multiple of the group's span, and also of the group's stride.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())

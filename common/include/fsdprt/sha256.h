@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// SHA-256 for compiler and runtime, in the library fsdp_common. Needs no function but memcpy.
+// Declares SHA-256 for the compiler and the runtime, in the library fsdp_common. Needs no function
+// but memcpy.
 //
 //===----------------------------------------------------------------------===*/
 
