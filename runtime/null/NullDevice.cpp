@@ -171,7 +171,7 @@ void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ra
     for (uint64_t number = 1; number <= options.steps; ++number) {
       if (step)
         walk.run(*step, format("%s %llu%s", stepName.c_str(), (unsigned long long)number, behind));
-      // All programs except init and step run once, after the first step.
+      // All programs except `init` and `step` run once, after the first step.
       for (const fb::Program *other : others)
         if (number == 1)
           walk.run(*other, printable(other->name()->str()) + behind);

@@ -11,11 +11,10 @@
 //  2. An artifact is a candidate if it has the same target as the given artifact, a program 'step',
 //     and a permitted number of ranks. It must be possible to load the parameters and optimizer
 //     states of a candidate from a save of the given artifact.
-//  3. Candidates for the same number of ranks are compared by three criteria, in this order:
-//  whether
-//     the file is named after the given artifact; the number of compiler options, except mesh and
-//     grad-accum, that differ from the given artifact; and the difference between the numbers of
-//     tokens per step over all ranks.
+//  3. Candidates for the same number of ranks are compared by three criteria. The first is whether
+//     the file is named after the given artifact. The second is how many compiler options differ
+//     from the given artifact; mesh and grad-accum do not count. The third is the difference in
+//     tokens per step, over all ranks.
 //
 //===----------------------------------------------------------------------===//
 
