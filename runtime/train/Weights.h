@@ -20,7 +20,7 @@ struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
 
-/// Returns the two numbers for a run without --init.
+/// Returns the sources of the initial values in a run without --init.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
 /// The files of --init. They are a single .safetensors file, or the files that an .index.json

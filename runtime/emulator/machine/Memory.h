@@ -29,7 +29,7 @@ struct Cell {
   struct Access {
     uint32_t group = 0; ///< number of the accessing cluster; 0 if there is no access
     Time time = 0;
-    uint32_t serial = 0; ///< number of instructions that the warp had executed before
+    uint32_t serial = 0; ///< number of the instruction, counted in the warp
     uint32_t instruction = 0;
     LaneMask lanes = 0;
     uint16_t warp = 0; ///< index of the warp in the cluster
