@@ -71,8 +71,8 @@ def check_all(file, jobs, seconds=SECONDS):
         except (EOFError, TimeoutError) as error:
             process.kill()
             process.join()
-            # If the process sent at least one result before it ended, it ended because its context had become unusable, and a new process runs the
-            # remaining jobs. If the process sent no result, this job ended the process.
+            # A process that ended after it had sent a result had an unusable context. A new process then runs the remaining jobs. If the process sent
+            # no result, this job ended the process.
             if isinstance(error, TimeoutError) or done == begun:
                 yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
                 done += 1

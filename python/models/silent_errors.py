@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
-NEAR = 2e-5  # allowed relative difference of losses
+NEAR = 2e-5  # Allowed relative difference of losses.
 # The difference of a weight may be as large as a sum of three terms. The first term is NEAR_WEIGHTS times the largest change of the tensor in
 # training. The second term is ROUNDING times the largest element of the tensor. The third term is
 # NOISE times the largest change of all tensors.

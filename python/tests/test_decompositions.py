@@ -195,7 +195,7 @@ def test_places_of_topk_are_different():
 
 
 def test_signatures_are_those_of_torch():
-    """The arguments of a decomposition must have the same names as those of its op, because callers may pass arguments by name."""
+    """A decomposition and its op must have arguments of the same names, because callers may pass arguments by name."""
     for name, function in functions().items():
         if "::" in name and not find(name):
             continue

@@ -331,7 +331,7 @@ def test_dropout_between_layers_with_projections():
 
 
 def test_gradients_of_recurrent_layers_with_dropout():
-    """With a dropout probability of 1e-12 no value is dropped, so the gradients must equal those without dropout."""
+    """With a dropout probability of 1e-12 no value is dropped, so the gradients are the same as without dropout."""
     gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())
 
 

@@ -112,9 +112,9 @@ public:
   std::string record(const std::string &reason,
                      const std::function<std::string(uint32_t)> &describe) const;
 
-  /// Increments a counter. The counter is the number of times that a wait of this process has
-  /// observed progress of the ranks for which it waits. The counter is not a heartbeat for other
-  /// processes, because a rank that only waits makes no progress itself.
+  /// Increments a counter. The counter states how often waits of this process have observed
+  /// progress of the ranks for which they wait. The counter is not a heartbeat for other processes,
+  /// because a rank that only waits makes no progress itself.
   void countProgress() const { renewals.fetch_add(1, std::memory_order_relaxed); }
   uint64_t progressRenewals() const { return renewals.load(std::memory_order_relaxed); }
 

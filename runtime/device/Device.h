@@ -128,6 +128,7 @@ public:
   /// Creates a timeline that has `stamps` time stamps. Returns null if the device is not
   /// asynchronous.
   virtual std::unique_ptr<DeviceTimeline> makeTimeline(uint64_t /*stamps*/) { return nullptr; }
+
   /// Creates a graph for the commands of `devices`, the first of which must be this device. Throws
   /// Error if the device does not support graphs.
   virtual std::unique_ptr<DeviceGraph> makeGraph(const std::vector<Device *> &devices);

@@ -56,7 +56,8 @@ namespace {
 using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
-/// Returns an entry for a command with all counts zero, and sets `key` to the key of this entry.
+/// Returns an entry for a command, in which all counts are zero. Sets `key` to the key of this
+/// entry.
 static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
                                      Key &key) {
   fsdprt_profile_entry entry = {};

@@ -106,7 +106,7 @@ private:
   void replay(RankExecutor &rank);
   void runRecorded();
 
-  std::shared_ptr<const Artifact> owned; ///< keeps kernels loaded even if a rank hangs
+  std::shared_ptr<const Artifact> owned; ///< owner of the kernels, even if a rank hangs
   const Artifact &artifact;
   Mesh mesh;
   const fb::Layout &layout;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Derives the accesses of a command from the artifact: the bindings of a kernel with its `reads`
-// and `writes`, its scratch memory, and the source and target of a collective or copy. The computed
-// ranges are those of one rank in one iteration of a loop.
+// and `writes`, its scratch memory, and the source and target of a collective or copy. The ranges
+// are computed for one rank and one iteration of a loop.
 //
 //===----------------------------------------------------------------------===//
 

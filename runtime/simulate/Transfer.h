@@ -40,9 +40,9 @@ struct Transfer {
   double aloneSeconds() const;
 };
 
-/// Plans the transfer of a collective. Chooses the fastest of the rings with different protocols
-/// and the reduction in a switch. `bytes` is the size of the full buffer. The full buffer of a
-/// reduce-scatter is its source, and that of any other collective is its result.
+/// Plans the transfer of a collective. Chooses the fastest method: a ring with one of the
+/// protocols, or a reduction in a switch. `bytes` is the size of the full buffer. The full buffer
+/// is the source of a reduce-scatter, and the result of any other collective.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                       CollectiveGroup group);
 

@@ -14,13 +14,13 @@
 
 namespace fsdprt {
 
-/// Number of parameters whose initial values are from the files of --init, and number of parameters
-/// whose initial values are from the artifact.
+/// `fromFile` parameters have initial values from the files of --init. `fromModel` parameters have
+/// initial values from the artifact.
 struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
 
-/// Returns the numbers of parameters for a run that has no --init.
+/// Returns the sources of the initial values in a run without --init.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
 /// The files of --init. They are a single .safetensors file, or the files that an .index.json

@@ -63,7 +63,7 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes to a file the text that `write` prints. At no time does the file contain only a part of
+/// Writes a file with the text that `write` prints. At no time does the file contain only a part of
 /// the text.
 static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {

@@ -129,7 +129,7 @@ static int run(const CommandLine &options) {
   // Arguments may have attributes of unknown dialects, which other tools have set.
   context.allowUnregisteredDialects();
   context.loadAllAvailableDialects();
-  llvm::SourceMgr sources; // contains the source lines that diagnostics quote
+  llvm::SourceMgr sources; // source lines that diagnostics quote
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = fsdp::parseModel(options.input, &context);
   if (!module || failed(checkSizes(*module)) || failed(boundIds(*module)))

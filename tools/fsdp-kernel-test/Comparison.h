@@ -33,7 +33,7 @@ struct Trial {
   func::FuncOp kernel;
   Subject &subject;
   Oracle &oracle;
-  Subject *rough; ///< the functions of the oracle in the kernel's own types, or null
+  Subject *rough; ///< oracle functions in the kernel's own types, or null
   size_t index;
   std::vector<Buffer> inputs, expected, got, low;
   double worst = 0;

@@ -267,7 +267,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
-  llvm::SourceMgr sources; // contains the source lines that diagnostics quote
+  llvm::SourceMgr sources; // source lines that diagnostics quote
   SourceMgrDiagnosticHandler handler(sources, &context);
   std::string why;
   std::unique_ptr<llvm::MemoryBuffer> file = openModel(options.inputFile, ParseLimits().bytes, why);

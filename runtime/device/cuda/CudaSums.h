@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Generates and launches a kernel that adds up the buffers of several ranks, in the order of the
-// ranks. The bits of the result are the same as those that Reduce.h computes on a CPU. The runtime
-// contains no compiler, and therefore generates PTX for sm_80, which the driver compiles.
+// ranks. The result has the same bits as the result of Reduce.h on a CPU. The runtime contains no
+// compiler, and therefore generates PTX for sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 

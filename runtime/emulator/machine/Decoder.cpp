@@ -352,8 +352,7 @@ void Decoder::decodeCall() {
   passArguments(results, function->results, callee);
   passArguments(arguments, function->parameters, callee);
   placeVariables(callee);
-  // If the call has a guard, a branch jumps over the inlined function in lanes whose guard is
-  // false.
+  // If the call has a guard, a branch skips the inlined function in lanes whose guard is false.
   uint32_t around = nowhere;
   if (statement->guard >= 0) {
     around = program.code.size();

@@ -78,7 +78,7 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< the reads of so many of the oldest groups have ended
+  size_t readCount = 0; ///< number of oldest groups in `closed` whose reads have ended
 };
 
 class Warp {
@@ -117,9 +117,9 @@ public:
   std::vector<Split> splits; ///< every parent has a smaller index than its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< for each lane, the address of the last relaxed read
-  std::vector<BulkGroups> bulk;          ///< one per lane; empty before the first use
-  std::vector<AsyncCopies> copies;       ///< one per lane; empty before the first use
+  std::vector<const uint8_t *> observed; ///< for each lane: address of its last relaxed read
+  std::vector<BulkGroups> bulk;          ///< bulk copies of each lane; empty before first use
+  std::vector<AsyncCopies> copies;       ///< copies of each lane; empty before first use
   WarpProducts products;                 ///< wgmma in flight
   /// For each lane, one plus the phase in which the lane executed barrier.cluster.arrive. The
   /// number is 0 if the lane has executed barrier.cluster.wait since then.
@@ -168,7 +168,7 @@ struct Mbarrier {
   uint32_t maker = 0;       ///< thread that executed mbarrier.init
   Time made = 0;            ///< time of `maker` at mbarrier.init
   uint32_t instruction = 0; ///< index of the mbarrier.init instruction
-  bool isFenced = false;    ///< true if a fence.mbarrier_init has followed
+  bool isFenced = false;    ///< true if a fence has followed mbarrier.init
   Released arriving, ended;
   uint64_t bits() const;
 };

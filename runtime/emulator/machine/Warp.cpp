@@ -287,8 +287,8 @@ void Warp::freeParked() {
   }
 }
 
-/// Selects the current split if it is ready. Otherwise selects the nearest ready split before it,
-/// where the last split comes before the first split.
+/// Selects the current split if it is ready. Otherwise searches backwards from the current split
+/// for a ready split, and continues with the last split after the first split.
 bool Warp::chooseSplit() {
   unsigned count = splits.size(), start = std::min(split, count - 1);
   for (unsigned back = 0; back < count; ++back)

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares results of generated kernels for a matrix product and attention with results in f64.
-// Another test removes one of the barriers and waits of a kernel. The emulator must then report an
-// error.
+// Another test removes one barrier or one wait of a kernel. The emulator must then report an error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -92,7 +92,7 @@ private:
   size_t runs = 0;
   double clock = 0;
   std::vector<std::unique_ptr<Process>> processes;
-  std::vector<Choice> choices; ///< choices of this run; the run has made the first `depth` of them
+  std::vector<Choice> choices; ///< choices of this run, which has made the first `depth` choices
   size_t depth = 0;
   Process *active = nullptr; ///< thread that runs; null if the scheduler runs
   std::mutex mutex;

@@ -16,8 +16,8 @@
 //     rendezvous. For each rank, at most one process has completed the rendezvous.
 //
 // To check rule 2, a host that has gathered its ranks sends each rank a tag that names the job and
-// the rank. One test plants a mistake, a rendezvous that does not compare job ids, and requires
-// that the test finds a violation of these rules.
+// the rank. One test runs a rendezvous that does not compare job ids, and requires that a violation
+// of these rules is found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -157,7 +157,8 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< all processes, and those that have met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< numbers of all processes and of
+                                                        ///< connected processes
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {

@@ -176,11 +176,11 @@ TEST_F(SaveCrash, ReplacesADamagedSave) {
   expectReplaced(2, "truncate -s 99 disk/saves/step-00000002/rank-00001.safetensors", " --keep=1");
 }
 
-// Omits calls of fsync. Some calls must not be omitted, since a power failure can then lose a save:
-// each call that flushes a file of a save, the folder of a save, or the parent of the folder of
-// saves. If a single call that flushes the folder of saves or 'latest' is omitted, no save is lost,
-// because a run without a valid 'latest' uses the newest undamaged save. If all calls that flush
-// the folder of saves are omitted, a power failure can lose a save.
+// Omits calls of fsync. A power failure can lose a save if a call is omitted that flushes a file of
+// a save, the folder of a save, or the parent of the folder of saves. If a single call that flushes
+// the folder of saves or 'latest' is omitted, no save is lost, because a run without a valid
+// 'latest' uses the newest undamaged save. If all calls that flush the folder of saves are omitted,
+// a power failure can lose a save.
 TEST_F(SaveCrash, FindsEveryMissingFlush) {
   Recording recording = record("--keep=1");
   auto isFlushOfSaves = [&](const FileOp &op) {

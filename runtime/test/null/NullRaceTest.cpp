@@ -79,7 +79,7 @@ TEST(Null, ManyMayReadWhatIsSent) {
   EXPECT_EQ(hand.findings(), "");
   std::swap(hand.step()[2]->body.AsLaunch()->bindings[0],
             hand.step()[2]->body.AsLaunch()->bindings[1]);
-  EXPECT_FOUND(hand, "command 0"); // another command also has a race
+  EXPECT_FOUND(hand, "command 0"); // another command also causes a race
 }
 
 TEST(Null, AWaitEndsItsOwnTransferAlone) {

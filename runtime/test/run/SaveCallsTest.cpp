@@ -125,7 +125,8 @@ TEST_P(SaveCalls, MayFindTheDiskFull) {
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"
-                                             << result.output; // The first call creates the folder.
+                                             << result.output; // The first call of a save creates
+                                                               // the folder.
       EXPECT_NE(result.output.find("No space left"), std::string::npos) << calls[k - 1] << "\n"
                                                                         << result.output;
       EXPECT_NE(result.output.find("error: " + std::string(k == 1 ? "" : "step ")),

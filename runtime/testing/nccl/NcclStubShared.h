@@ -47,7 +47,7 @@ struct Call {
 /// earlier collectives of this slot have ended.
 struct Slot {
   enum Verdict : uint32_t { open, agreed, hangs };
-  uint64_t uses; // number of collectives that have ended in this slot
+  uint64_t uses; // number of ended collectives that used this slot
   uint32_t arrived, passed;
   Verdict verdict;
   Call calls[mostMembers];
@@ -113,8 +113,8 @@ private:
   SharedNcclState *shared = nullptr;
 };
 
-/// Holds the lock of a world during its lifetime. The object converts to false if a stopped process
-/// holds the lock, so that this process could not take the lock.
+/// Holds the lock of a world during its lifetime. The object converts to false if it could not take
+/// the lock because a stopped process holds the lock.
 class WorldLock {
 public:
   explicit WorldLock(const World &world);

@@ -14,10 +14,9 @@
 // If events of a lane overlap, the writer therefore distributes them over several threads that have
 // the same name, apart from a number.
 //
-// The reported overlap is the time in which collectives are in flight while the rank does not wait
-// for them, as a percentage of all the time in which collectives are in flight. The report also
-// states which percentage of the bytes of all collectives belongs to collectives for which the
-// program has a launch between their start and their wait.
+// The report states two percentages. The first is the part of the time of collectives in which the
+// rank does not wait for them. The second is the part of the bytes of collectives that belongs to
+// collectives with at least one launch between the start and the wait.
 //
 //===----------------------------------------------------------------------===//
 
