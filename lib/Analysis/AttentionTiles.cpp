@@ -8,10 +8,10 @@
 //
 // 1. MaskFormula.cpp converts mask_mod to a formula of conditions `tree >= 0`.
 // 2. Each condition is solved for the variable of the loop (k in the example), even if k occurs in
-//    a division. The variable of the tile (q) is replaced by one end of the tile. For the range to
-//    visit, this is the end that allows the most keys. For the mask-free range, this is the end
-//    that allows the fewest keys. If a condition cannot be solved, the range to visit is the whole
-//    loop and the mask-free range is empty.
+//    a division. The variable of the tile (q) is replaced by one end of the tile. The range of
+//    keys to visit is computed with the end that allows the most keys. The mask-free range is
+//    computed with the end that allows the fewest keys. If a condition cannot be solved, the range
+//    to visit is the whole loop and the mask-free range is empty.
 // 3. The ranges of `a and b` are the intersections of each range of a with each range of b. The
 //    ranges of `a or b` are the ranges of a and the ranges of b. Two ranges are joined if they have
 //    the same begin or the same end, or if it is not known which of them begins first. Further

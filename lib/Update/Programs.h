@@ -15,7 +15,7 @@ namespace fsdp {
 
 enum class ProgramKind { Step, Eval, Reference };
 
-/// A unit, and the argument of a program that holds its parameters.
+/// An argument of a program that contains the parameters of a unit.
 struct UnitArgument {
   UnitOp unit;
   unsigned index; ///< index of the argument
@@ -57,9 +57,9 @@ struct BatchLevels {
   bool sumFirst = false;
 };
 
-/// Form of the gradient of a unit. After the stage Differentiate, the form is Adjoint, and the
-/// gradient is in pieces like the parameters. After all reductions, the form is Reduced, and the
-/// gradient is in pieces like the optimizer state.
+/// Tells whether the gradient of a unit has been reduced over the ranks. After the stage
+/// Differentiate, the form is Adjoint, and the gradient is in pieces like the parameters. After all
+/// reductions, the form is Reduced, and the gradient is in pieces like the optimizer state.
 enum class GradientForm { Adjoint, Reduced };
 
 /// The programs of a module and the mesh that the step runs on.

@@ -55,7 +55,7 @@ public:
   static TileExpr symbol(Symbol symbol, IntegerRange range);
   /// Returns a tree that represents a value of the region that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
-  /// Returns a tree that represents a value of the region of which only the range is known.
+  /// Returns a tree that represents a value of the region if only the range of the value is known.
   static TileExpr opaque(Value value, IntegerRange range);
   /// Returns the tree of `condition >= 0 ? yes : no`.
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);

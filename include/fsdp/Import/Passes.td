@@ -114,10 +114,10 @@ def MarkBatchPass : ImportPass<"fsdp-mark-batch", "::mlir::ModuleOp"> {
 def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
   let summary = "Determine the contents of masks and other constant buffers";
   let description = [{
-    - Requires: one public function whose calls are inlined.
+    - Requires: one public function, into which all called functions are inlined.
     - Ensures: every integer constant has known contents. A constant that is a causal mask becomes a
-      `linalg.generic` that compares loop indices. The ops that use the constant determine which
-      values the constant has at allowed positions and at masked positions.
+      `linalg.generic` that compares loop indices. The values at allowed positions and at masked
+      positions follow from the ops that use the constant.
     - Keeps: the attribute `fsdp.position`, and all other code.
   }];
   let options = [ListOption<"buffers", "buffer", "std::string",
@@ -129,8 +129,8 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
 def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> {
   let summary = "Make every parameter a named argument";
   let description = [{
-    - Requires: one public function whose calls are inlined. No earlier pass may merge constants,
-      because two constants with elided values look equal.
+    - Requires: one public function, into which all called functions are inlined. No earlier pass
+      may merge constants, because two constants with elided values look equal.
     - Ensures: parameters are arguments with `fsdp.param`. Initial values from the model's file are
       in the module attribute `fsdp.values`. If an attribute of an argument, the option `params` or
       the option `params-file` names a parameter, only named tensors are trained. The other float
@@ -149,7 +149,8 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
 def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::ModuleOp"> {
   let summary = "Replace an exporter's dropout markers by products with fsdp.random";
   let description = [{
-    - Requires: one public function whose calls are inlined; parameters are marked.
+    - Requires: one public function, into which all called functions are inlined, and in which
+      parameters are marked.
     - Ensures: no call of a marker function `@fsdp.dropout` is left. Each call becomes a product
       with an `fsdp.random bernoulli` that has a new site. The function has three new arguments with
       `fsdp.key`, for the seed, the step and the sample. It is an error if a probability is outside
