@@ -140,11 +140,11 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
 
     Powers of β are computed from the step count, in f64. The state and the arithmetic are f32, or
     f64 if the parameters of the unit are f64. Masters of parameters are never bf16. Other state may
-    be bf16. Such state is computed in f32 and then rounded at random to one of the two nearest bf16 numbers,
-    so that the expected value of the result is exact. The random bits depend on the seed of the
-    run, the number of the step, the unit, and the index of the element in the flat buffer. This
-    index also decides which elements have weight decay, so that one kernel serves all ranks. A step
-    that is not finite changes no state.
+    be bf16. Such state is computed in f32 and then rounded at random to one of the two nearest
+    bf16 numbers, so that the expected value of the result is exact. The random bits depend on
+    the seed of the run, the number of the step, the unit, and the index of the element in the
+    flat buffer. This index also decides which elements have weight decay, so that one kernel
+    serves all ranks. A step that is not finite changes no state.
 
     `#fsdp.placement` determines the pieces of the state. If the pieces of the state are smaller
     than the pieces of the parameters, a rank updates only the part of its parameters that matches
