@@ -16,9 +16,9 @@
 //    Only factors whose rows are long and not a multiple of the alignment are changed.
 // 2. If the factor is the result of a dispatch, this dispatch writes longer rows. This requires
 //    that only dispatches read the factor and that none of them overwrites it. The padding at the
-//    end of a row is never read. The operands of the dispatch that have the shape of the factor are
-//    padded in the same way if possible, and then their operands. The factor can therefore still
-//    overwrite one of them.
+//    end of a row is never read. If an operand of this dispatch has the shape of the
+//    factor, its rows are padded in the same way if possible, and so on for its own operands. The
+//    factor can therefore still overwrite such an operand.
 // 3. Any other factor, such as a parameter, is copied to longer rows if `copies` is true and
 //    contractions read each of its elements often enough.
 //

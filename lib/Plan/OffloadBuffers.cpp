@@ -51,7 +51,7 @@ static constexpr int64_t minCommandsAway = 16;
 
 namespace {
 
-/// Offloads the buffers of one layout and its programs.
+/// Moves buffers of one layout to host memory, in all programs of the layout.
 class Offloader {
 public:
   Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked,

@@ -17,8 +17,8 @@ constexpr double masked = -1e4;
 
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// A constant table that is added to scores masks no scores (None), or masks some of them with -inf
-/// (Infinite) or with finite numbers (Finite).
+/// How a constant table masks the scores to which it is added: not at all (None), by adding -inf
+/// (Infinite), or by adding finite numbers (Finite).
 enum class MaskTable { None, Infinite, Finite };
 /// Returns None unless every element of `table` times `factor` is 0 or at most `masked`, and at
 /// least one element is not 0. Otherwise returns Infinite if all elements other than 0 are -inf,
