@@ -11,7 +11,7 @@
 //   fused     one kernel per direction
 //   unfused   --fuse-attention=false: all scores in memory
 //
-// The forward has 4 · batches · heads · queries · keys · head dimension FLOPs, or half of that with
+// The forward has 4 · batches · heads · queries · keys · head dimension FLOPs, or half as many with
 // a causal mask. The backward has 2.5 times as many FLOPs. Prints the milliseconds and the FLOP
 // rate of the best run, and the FLOP rate divided by the peak rate of all threads. With the option
 // --cpu-time, the time of a phase is the CPU time of its busiest thread, and the printed time is

@@ -1,4 +1,4 @@
-"""Attention problems: their inputs, and their results computed in float64 and in the case's own type. Needs numpy.
+"""Computes the inputs of attention problems, and their results in float64 and in the case's own type. Needs numpy.
 
 A case is a dict: dtype, b (batches), h (query heads), hkv (key/value heads), s (queries), keys, d and dv (columns of a head of q and k, and of v), score
 (none, softcap, alibi), mask (none, causal, documents). The kernels have the operands and results of the ops fsdp.attention and fsdp.attention_grad.
@@ -112,8 +112,8 @@ class Problem:
         return lambda x: rounded(x, self.case["dtype"])
 
     def flops(self, backward):
-        """Returns the FLOPs of the matrix products. As in flash-attention, half of all pairs of query and key count for a causal mask. For the mask
-        `documents`, only the pairs that the mask keeps count."""
+        """Returns the FLOPs of the matrix products. As in flash-attention, half of all pairs of query and key are counted for a causal mask. For the
+        mask `documents`, only unmasked pairs are counted."""
         c = self.case
         pairs = c["s"] * c["keys"] * c["b"]
         if c["mask"] == "causal":

@@ -72,7 +72,7 @@ class Model:
         """Converts trained values to the form in which the framework stores its state.
 
         If ``state`` (the ``state_dict`` function of a module) is set, returns all entries of this
-        state as tensors of unchanged types. The parameters among them have the trained values.
+        state as tensors of unchanged types. The parameters in this state have the trained values.
         Otherwise returns ``values``.
         """
         if self.state is None:

@@ -5,8 +5,8 @@
     python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
 
 Each function in the table PLANTS changes a module or its batch. The script then exports the changed module. The export must be refused or issue a
-warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if none of these
-three conditions is true for some change.
+warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if a change fulfils
+none of these three conditions.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ struct alignas(64) RankProgress {
   std::atomic<uint64_t> beats{0};
   /// offsets of strings, plus 1; 0 if there is no string
   std::atomic<uint64_t> label{0}, program{0};
-  /// number of the step or, for other programs, number of the run of `program`
+  /// for the program 'step': number of the step; otherwise: number of the run of `program`
   std::atomic<uint64_t> number{0};
   /// `collective`: index of the collective that was started last, plus 1; 0 if none was started
   std::atomic<uint32_t> command{0}, collective{0};

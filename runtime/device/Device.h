@@ -11,11 +11,11 @@
 //     device    [------][------][----------------][------]         |
 //     copies                             [----------------]
 //
-// When a function of CpuDevice returns, CpuDevice has executed the command. The same is true for
-// EmulatedDevice, which runs the PTX of kernels on the emulator. CudaDevice only enqueues the
-// command on a stream. If a command fails, the call for this command or a later call of finish()
-// throws Error. All addresses are in the arena of the rank, except for arguments named `hosts`,
-// which are addresses in other memory of the host.
+// When a function of CpuDevice or EmulatedDevice returns, the device has executed the command.
+// EmulatedDevice runs the PTX of kernels on the emulator. CudaDevice only enqueues the command on a
+// stream. If a command fails, the call for this command or a later call of finish() throws Error.
+// All addresses are in the arena of the rank, except for arguments named `hosts`, which are
+// addresses in other memory of the host.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,8 +69,8 @@ public:
 };
 
 /// Describes how often a device reports heartbeats: once after every `launches` launches.
-/// Heartbeats are numbered from 1 to `numbers`. After `numbers`, the numbers begin with 1 again. If
-/// the device has no heartbeat, `launches` is 0.
+/// Heartbeats are numbered from 1 to `numbers`. The heartbeat after number `numbers` has number 1.
+/// If the device has no heartbeat, `launches` is 0.
 struct HeartbeatInterval {
   uint64_t launches = 0, numbers = 0;
 };

@@ -110,7 +110,7 @@ static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &me
   return kinds;
 }
 
-/// Returns all kinds, or a sample of `mostKinds` that includes the first and the last.
+/// Returns all kinds, or a sample of `mostKinds` that includes the first and the last kind.
 static std::vector<Ranks> choose(std::vector<Ranks> kinds) {
   if (kinds.size() <= mostKinds)
     return kinds;

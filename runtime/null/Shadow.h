@@ -58,8 +58,8 @@ struct Touch {
 };
 
 struct Cell {
-  /// `ended` means that the last write belongs to an earlier buffer in these bytes, whose lifetime
-  /// has ended.
+  /// `ended`: the last write belongs to an earlier buffer in these bytes. The lifetime of that
+  /// buffer has ended.
   enum State : uint8_t { unwritten, ended, written };
   State state = unwritten;
   Touch write;              // last write; its time is 0 if there is none

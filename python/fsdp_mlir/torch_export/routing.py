@@ -112,9 +112,9 @@ def scatter_value(x, dim, index, value):
 
 
 def _scattered(x, dim, index, src):
-    """Returns two tensors. Element p of the first is the sum of those elements of ``src`` that
-    ``index`` moves to position p of ``x``. Element p of the second is true if there is such an
-    element."""
+    """Returns two tensors. Element p of the first tensor is the sum of those elements of ``src``
+    that ``index`` moves to position p of ``x``. Element p of the second tensor is true if ``index``
+    moves any element there."""
     hit = _hits(x, dim, index)
     src = src[tuple(map(slice, index.shape))].movedim(dim, -1)
     src = _grow(src, hit.shape[:-2]).unsqueeze(-1)

@@ -33,7 +33,7 @@ protected:
 
   static constexpr uint64_t stages = 3;
 
-  /// The state of a rank, which the backend sets before the first collective starts.
+  /// State of a rank. The backend sets it before the first collective starts.
   struct Peer {
     CollectiveSlot *slots = nullptr; ///< one slot per collective
     /// event on which the members of a group wait if this rank is the first member of the group

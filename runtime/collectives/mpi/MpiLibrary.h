@@ -57,8 +57,8 @@ public:
   fsdprt_mpi_handle makeWorld(double seconds);
   /// Creates an MPI communicator of `members`. All members must call makeGroup().
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
-  /// If `forGood` is true, the process will end without a call of MPI_Finalize, because after a
-  /// failure MPI_Finalize might not return. If `forGood` is false, revokes this decision.
+  /// If `forGood` is true, the process will not call MPI_Finalize, because this call might not
+  /// return after a failure. If `forGood` is false, the process will call MPI_Finalize.
   void giveUp(bool forGood = true) { givenUp = forGood; }
 
 private:

@@ -4,8 +4,8 @@
 // that is compiled with the installed MPI library (MpiModule.c) provides this table of functions,
 // whose types do not depend on the MPI library.
 //
-// If a function returns an int, it is an error code of MPI, which is 0 if the call has succeeded.
-// The functions of the table must not be called by several threads at the same time.
+// An int that a function returns is an error code of MPI. It is 0 if the call has succeeded. The
+// functions of the table must not be called by several threads at the same time.
 //
 //===----------------------------------------------------------------------===*/
 

@@ -66,7 +66,7 @@ public:
   CudaMark &operator=(const CudaMark &) = delete;
 
   void record(CudaQueue::Lane lane) const;
-  /// Makes a stream of `other`, which may be another rank's queue, wait for the last record().
+  /// Makes a stream of `other` wait for the last record(). `other` may belong to another rank.
   void hold(const CudaQueue &other, CudaQueue::Lane lane) const;
 
 private:

@@ -157,8 +157,8 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
 
 /// Counts the passes that shared memory needs for an access. Shared memory consists of 32 banks
 /// that are 4 bytes wide. All lanes of a warp access up to 4 bytes at the same time. If an access
-/// has 8 bytes, only half of the lanes access memory at a time, and if it has 16 bytes, only a
-/// quarter. Among the words that the lanes access at the same time, count the distinct words in
+/// has 8 bytes, half of the lanes access memory at a time. If it has 16 bytes, a quarter of the
+/// lanes do. Among the words that the lanes access at the same time, count the distinct words in
 /// each bank. The number of passes is the largest of these counts.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {

@@ -128,7 +128,7 @@ public:
 
   /// Releases splits that wait at bar.warp.sync if all lanes of the barrier have arrived.
   void releaseWarpBarriers();
-  /// Makes `lanes` wait, which are lanes of the current split. The whole split then waits.
+  /// Makes the current split wait. `lanes` are its lanes that execute `instruction`.
   Step wait(Waiting::Kind kind, const Instruction &instruction, LaneMask lanes);
 
 private:
@@ -164,7 +164,7 @@ struct NamedBarrier {
 /// State of an mbarrier (PTX ISA, "mbarrier objects").
 struct Mbarrier {
   uint32_t count = 0, pending = 0, phase = 0;
-  int64_t bytes = 0;        ///< announced bytes that have not been received
+  int64_t bytes = 0;        ///< number of announced bytes not yet received
   uint32_t maker = 0;       ///< thread that executed mbarrier.init
   Time made = 0;            ///< time of `maker` at mbarrier.init
   uint32_t instruction = 0; ///< index of the mbarrier.init instruction
@@ -206,7 +206,7 @@ public:
   Grid &grid;
   const Dim index;
   const uint32_t number;  ///< 1 for the first cluster of the first launch, then 2, ...
-  const uint32_t threads; ///< number of threads, 32 per warp; larger indices belong to agents
+  const uint32_t threads; ///< number of threads (32 per warp); agents have the next indices
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }

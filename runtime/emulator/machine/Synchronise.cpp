@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Published stores the releases at one address. `released` contains the releases by threads of the
-// cluster that was the last to release there. `foreign` contains rows of other clusters: releases
-// at this address before, and releases that the last releasing cluster had acquired. A fence
-// anywhere before a write is treated like a fence immediately before the write.
+// Published stores the releases at one address. `released` contains the releases of the last
+// cluster that released there. `foreign` contains rows of other clusters: their earlier releases
+// there, and releases that the last cluster had acquired from them. A fence anywhere before a write
+// is treated like a fence immediately before the write.
 //
 //===----------------------------------------------------------------------===//
 

@@ -168,9 +168,9 @@ void VectorClocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   }
 }
 
-/// Makes accesses visible to the async proxy, and records this in the row of each lane: the
-/// accesses that the row covers, and the accesses of the lane itself. Lanes that shared a row
-/// before share the new row.
+/// For each lane, makes two kinds of accesses visible to the async proxy: accesses that the row of
+/// the lane covers, and accesses of the lane itself. Lanes that shared a row before share the new
+/// row.
 void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
   size_t count = times.size();
   changeRows(first, lanes, [&](Row &row, LaneMask having) {

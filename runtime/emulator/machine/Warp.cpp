@@ -287,8 +287,8 @@ void Warp::freeParked() {
   }
 }
 
-/// Selects the current split if it is ready. Otherwise searches backwards from the current split
-/// for a ready split, and continues with the last split after the first split.
+/// Selects the current split if it is ready. Otherwise searches for a ready split: first backwards
+/// from the current split to split 0, then backwards from the last split.
 bool Warp::chooseSplit() {
   unsigned count = splits.size(), start = std::min(split, count - 1);
   for (unsigned back = 0; back < count; ++back)

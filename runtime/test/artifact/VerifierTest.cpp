@@ -537,7 +537,7 @@ const Rule rules[] = {
        command(m, "init", 2).body.Set(std::move(fill));
      }},
     {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
-     [](auto &m) { // The second copy reads the target of the first copy in iteration 4.
+     [](auto &m) { // In iteration 4, the second copy reads the target of the first copy.
        loop(m).count = 4;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));

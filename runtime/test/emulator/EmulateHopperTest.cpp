@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares results of a matrix product and of attention with results in f64. The kernels use tensor
-// copies, mbarriers and wgmma. Other tests remove one of the instructions that order accesses. The
-// emulator must then report an error.
+// Compares the results of two kernels (a matrix product and attention) with f64 results. The
+// kernels use tensor copies, mbarriers and wgmma. Other tests remove one of the instructions that
+// order accesses. The emulator must then report an error.
 //
 //===----------------------------------------------------------------------===//
 

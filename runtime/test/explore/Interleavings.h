@@ -61,9 +61,9 @@ public:
   Process &add(std::string name, std::function<void()> body, bool starts = true);
   void start(Process &process) { process.hasStarted = true; }
 
-  /// Does the following for each order: calls begin(), which adds processes; runs these processes;
-  /// calls judge(), which returns a description of a problem, or an empty text. Returns the first
-  /// problem and the order in which it occurred. Returns an empty text if there is no problem.
+  /// For each order, calls begin(), which adds processes, and runs these processes. Then calls
+  /// judge(), which returns a description of a problem, or an empty text. Returns the first problem
+  /// and the order in which it occurred. Returns an empty text if there is no problem.
   std::string explore(const std::function<void()> &begin,
                       const std::function<std::string()> &judge);
   size_t numRuns() const { return runs; }

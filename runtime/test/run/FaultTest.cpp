@@ -344,7 +344,7 @@ TEST_F(Faults, FullDiskDuringASave) {
   }
 }
 
-// Compares losses, weights and the optimizer's state of a resumed run with an uninterrupted run.
+// A resumed run must have the losses, weights and optimizer states of an uninterrupted run.
 TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   std::string words;
   for (int i = 0; i < 3000; ++i)
