@@ -1,5 +1,5 @@
-"""Reads bundles that benchmarks/gpu/build has written. A folder CASE/CHIP/ contains kernels.json, which describes the launches, kernels.ptx, and, if
-ptxas was available, kernels.cubin."""
+"""Reads bundles that benchmarks/gpu/build has written. A folder CASE/CHIP/ contains kernels.ptx, kernels.json (the launches) and, if ptxas was
+available, kernels.cubin."""
 import ctypes
 import json
 import os

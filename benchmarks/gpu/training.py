@@ -22,7 +22,7 @@ def worst_difference(losses, expected):
 
 
 def memory_problems(run):
-    """Returns descriptions of what is wrong in the memory of a run that ended normally."""
+    """Returns descriptions of the memory errors of a run that ended normally."""
     problems = []
     if run["planned_bytes"] is None or run["measured_bytes"] != run["planned_bytes"]:
         problems.append(f"the arena is {run['measured_bytes']} bytes, planned {run['planned_bytes']}")

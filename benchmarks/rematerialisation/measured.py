@@ -5,7 +5,7 @@ checkpointing `auto`, and its arena is limited to 60 %.
     benchmarks/rematerialisation/measured.py [--share=0.6] [--rounds=8] [--ranks=1,2] [--cpu-time] [options of fsdp-modelgen]
 
 The runs of the two artifacts alternate. Each run uses one processor per rank, and takes two steps after a warm-up step. The fastest step of each
-artifact counts, since other processes only add time. The planned ratio is the quotient of the artifacts' compute_seconds, which
+artifact is used, since other processes only add time. The planned ratio is the quotient of the artifacts' compute_seconds, which
 docs/reference/explain.md describes. With `--cpu-time`, the CPU time of the ranks is measured instead of the elapsed time. This option is meant for
 machines that other users share.
 """

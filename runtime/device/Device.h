@@ -62,7 +62,7 @@ public:
   /// From begin() to end(), commands are recorded, not executed. Both functions may throw Error.
   virtual void begin() = 0;
   virtual void end() = 0;
-  /// Enqueues all recorded commands, for all ranks, on the device of the first rank.
+  /// Enqueues the recorded commands of all ranks on the device of the first rank.
   virtual void launch() const = 0;
   virtual void cancel() noexcept = 0;
   virtual bool isReady() const = 0;

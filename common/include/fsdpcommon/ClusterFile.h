@@ -81,8 +81,8 @@ struct Cluster {
   std::vector<ClusterLink> links;
 
   uint64_t ranks() const { return links.back().ranks; }
-  /// Returns the estimated seconds of a kernel of `kind`: the launch latency plus the longer of the
-  /// time of its multiply-adds and the time of its memory accesses.
+  /// Returns the estimated seconds of a kernel of `kind`: the launch latency plus the time of its
+  /// multiply-adds or of its memory accesses, whichever is longer.
   double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
                        uint64_t bytes) const;
 };

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The compiler writes the header and the runtime checks it. Both include this file, which is plain
-// C without dependencies, and use the schema of the manifest (runtime/schema/artifact.fbs).
+// The compiler writes the header and the runtime checks it. Both include this file (plain C without
+// dependencies) and use the schema of the manifest (runtime/schema/artifact.fbs).
 //
 //     0        128 (64-byte aligned)         (4096)            (4096)    file_size
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |

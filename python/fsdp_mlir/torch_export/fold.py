@@ -148,7 +148,7 @@ class _Folder:
 
 
 def _clone_in_lists(graph) -> None:
-    """Replaces constants and inputs in operand lists, such as lists of indices, by clones.
+    """In operand lists, such as lists of indices, replaces constants and inputs by clones.
 
     This is necessary because FxImporter accepts only results of ops as elements of operand lists.
     """

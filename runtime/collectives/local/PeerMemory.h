@@ -43,7 +43,8 @@ protected:
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
-  /// For each own rank: a buffer for the addresses of the sources of all members of a group.
+  /// For each own rank: a buffer for addresses. It contains the source address of each member of a
+  /// group.
   std::vector<std::vector<const std::byte *>> pointers;
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,

@@ -8,9 +8,9 @@
 // variable FSDPRT_MPI_MODULE names. If this variable is not set, the module is the file
 // fsdprt_mpi.so in the folder of the program, or in the folder ../lib relative to it.
 //
-// The calls that initialise MPI, finalise MPI or create a group wait for other processes, and such
-// a wait cannot be interrupted. If such a call does not return within its time limit, the process
-// prints a message and exits.
+// The calls that initialise MPI, finalise MPI or create a group wait for other processes. These
+// waits cannot be interrupted. If one of the calls does not return within its time limit, the
+// process prints a message and exits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -40,7 +40,7 @@ public:
   CudaSums(const CudaSums &) = delete;
   CudaSums &operator=(const CudaSums &) = delete;
 
-  /// The addresses of the buffers that are added, in the order in which they are added.
+  /// The addresses of the buffers, in the order in which they are added.
   struct Sources {
     std::array<CudaPointer, mostSources> at{};
     uint32_t count = 0;

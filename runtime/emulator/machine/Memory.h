@@ -60,8 +60,8 @@ public:
   std::vector<Chained> chains{1};
   uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
-  /// If `cell.write` is a weak write, stores a copy of it in `chains`, and the index of the copy in
-  /// `cell.weakWrite`. Called before a strong write replaces `cell.write`.
+  /// If `cell.write` is a weak write, copies it to `chains`, and sets `cell.weakWrite` to the index
+  /// of the copy. Called before a strong write replaces `cell.write`.
   void keepWeakWrite(Cell &cell);
   void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 

@@ -13,9 +13,9 @@
 //     changes.
 //  3. A rename within a folder is one change: either both the old and the new name change, or
 //     neither of them.
-//  4. Five cases are tried for the changes to a file since its last fsync: none is kept, all are
-//     kept, the first half is kept, all except the first are kept, or all are kept with zeros as
-//     data. A reader that verifies hashes cannot distinguish more cases.
+//  4. Of the changes to a file since its last fsync, one of these five sets is kept: none, all, the
+//     first half, all except the first change, or all with zeros as data. A reader that verifies
+//     hashes cannot distinguish more cases.
 //
 //  5. For a folder with a temporary name (".*.tmp"), which readers ignore, two cases are tried: all
 //     changes in this folder are lost, or all are kept.

@@ -12,9 +12,8 @@
 //     poll, sleep                 the thread waits for a descriptor or for the clock
 //
 // The clock is constant while a thread can run. When no thread can run, the clock is set to the
-// earliest time for which a thread waits. Bytes are sent through Unix sockets of this process
-// without delay. To simulate a delayed message, the turn in which the sender sends the message is
-// delayed.
+// earliest time at which a wait ends. Bytes are sent through Unix sockets of this process without
+// delay. To simulate a delayed message, the turn in which the sender sends the message is delayed.
 //
 // In the default order, a thread runs until it waits, and then the next thread runs. The run is
 // repeated for each combination of at most `deviations` deviations and at most `crashes` crashes. A

@@ -52,8 +52,7 @@ protected:
     std::getline(file, line);
     return line;
   }
-  /// Does what a user would do: resumes from the last save or, if there is no save, starts a new
-  /// run.
+  /// Resumes from the last save or, if there is no save, starts a new run, as a user would do.
   void goOn(const std::string &where) {
     bool any = !readLatest().empty();
     Result result = run(steps + " --resume=" + saves + options);
