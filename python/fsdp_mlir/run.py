@@ -37,8 +37,8 @@ class Run:
     if the model has values. None selects the values that the artifact contains, or, if it contains
     none, random values from ``seed``.
 
-    ``resume``: a save or a folder of saves, whose states the run loads. ``weights`` must then be None
-    or "model". A different mesh, strategy or storage of states causes a warning.
+    ``resume``: a save or a folder of saves, from which the run loads the states. ``weights`` must
+    then be None or "model". A different mesh, strategy or storage of states causes a warning.
 
     ``on_nonfinite``: what ``step`` does if loss or gradient norm is not finite. Such a step changes
     no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. With a number N,
@@ -147,7 +147,7 @@ class Run:
 
     @property
     def is_root(self) -> bool:
-        """True in the process of rank 0, which should print and write files."""
+        """True in the process of rank 0. Only this process should print and write files."""
         return self._launch is None or self._launch.rank == 0
 
     def info(self) -> native.SessionInfo:

@@ -151,7 +151,7 @@ def _name(path) -> str:
 
 
 def set_weights(params):
-    """Returns the tree of parameters, in which each parameter has the values of initial.py."""
+    """Returns the tree of parameters. Each parameter has the values of initial.py."""
     from initial import value
 
     return jax.tree_util.tree_map_with_path(

@@ -342,7 +342,7 @@ def imported(model):
 
 
 def test_documents_without_bounds_are_folded():
-    """Document ids of a single document, which are computed from positions as in transformers, do not add a mask."""
+    """The ids of a single document add no mask. They are computed from positions."""
     class Model(Small):
         def middle(self, x):
             places = torch.arange(x.shape[1]).expand(x.shape[:2])

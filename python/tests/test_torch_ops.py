@@ -242,7 +242,8 @@ def test_other_ops_of_complex_numbers_are_refused_with_their_line():
 
 
 class Experts(nn.Module):
-    """Multiplies each row by the weight of one of four experts, which the row chooses. Two experts are never chosen."""
+    """Multiplies each row by the weight of the expert (one of four) that the row chooses. Two
+    experts are never chosen."""
 
     def __init__(self, product):
         super().__init__()

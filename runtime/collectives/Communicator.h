@@ -104,7 +104,7 @@ public:
   uint32_t firstRank() const { return localRange.first; }
   uint32_t localRanks() const { return localRange.count; }
   bool isLocal(uint32_t rank) const { return rank - localRange.first < localRange.count; }
-  /// Returns true in the process of rank 0, which prints and writes the files of the run.
+  /// Returns true in the process of rank 0. This process prints, and writes the files of the run.
   bool isRoot() const { return localRange.first == 0; }
   virtual uint32_t processes() const = 0;
   virtual const char *name() const = 0;

@@ -53,8 +53,8 @@ public:
       : own(new RankProgress[ranks]), ownFlag(new std::atomic<uint32_t>(0)),
         progressBase(reinterpret_cast<char *>(own.get())), flag(ownFlag.get()), ranks(ranks),
         timeout(timeoutSeconds) {}
-  /// The objects RankProgress are in memory of the caller, which may be shared with other
-  /// processes. The object of rank r is at the address `progressBase` plus r * `stride` bytes.
+  /// The caller owns the memory of the RankProgress objects, and may share it with other processes.
+  /// The object of rank r is at the address `progressBase` plus r * `stride` bytes.
   Watchdog(RankProgress *progressBase, size_t stride, std::atomic<uint32_t> *flag, uint32_t ranks,
            double timeoutSeconds)
       : progressBase(reinterpret_cast<char *>(progressBase)), stride(stride), flag(flag),

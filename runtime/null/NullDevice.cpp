@@ -84,7 +84,7 @@ static void findSplits(const Commands *commands, std::set<uint64_t> &splits) {
 }
 
 /// Groups `ranks` by kind. If `inits` is true, ranks of the same kind also have equal indices in
-/// the splits of states, which determine the parts of parameters that `init` initialises.
+/// the splits of states. These indices determine the parts of parameters that `init` initialises.
 static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &mesh,
                                     const std::vector<uint64_t> &ranks, bool inits) {
   std::set<uint64_t> splits;

@@ -46,7 +46,7 @@ struct SwitchReduce {
   std::vector<RoundSize> rounds; ///< round sizes, by ascending `fromBytes`
 };
 
-/// A level of links, which all have the same rates.
+/// A level of links. All links of a level have equal rates.
 struct ClusterLink {
   std::string name;
   /// Number of consecutive ranks that one link joins, at most INT64_MAX.

@@ -135,7 +135,7 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues a collective on the streams of all its members, which must all have started it.
+/// Enqueues a collective on the streams of all members. All members must have started it.
 void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, anyMember);

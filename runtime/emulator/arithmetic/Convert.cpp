@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cvt". The source is converted to
-// a 128-bit integer or to a double, which can represent all values of the source format. The result
-// is then rounded only once. For conversions that occur often, there are separate loops, which are
-// vectorised.
+// a 128-bit integer or to a double. These types can represent all values of the source format. The
+// result is then rounded only once. For conversions that occur often, there are separate loops,
+// which are vectorised.
 //
 //===----------------------------------------------------------------------===//
 

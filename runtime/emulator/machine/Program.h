@@ -72,7 +72,7 @@ struct Instruction {
   uint32_t firstIn = 0, firstOut = 0; ///< indices into the program's list of slots
 };
 
-/// The offset of a variable in its space, which is the same in every block or in every lane.
+/// The offset of a variable in its space. It is equal in all blocks or in all lanes.
 struct Placement {
   Space space;
   uint64_t offset;

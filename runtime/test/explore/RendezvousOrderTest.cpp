@@ -36,8 +36,8 @@ using namespace fsdprt::test;
 namespace {
 constexpr double limitSeconds = 3;
 
-/// A process of a job. `job` is the name of the job in the test, and `id` is the id of the job,
-/// which the process sends to other processes.
+/// A process of a job. `job` is the name of the job in the test. `id` is the job id that the
+/// process sends to other processes.
 struct Rank {
   char job;
   uint32_t rank;

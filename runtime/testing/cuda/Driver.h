@@ -92,7 +92,7 @@ struct Context {
 };
 
 struct Stream;
-/// A capture of streams, which records the operations of these streams instead of executing them.
+/// A capture. It records the operations of some streams instead of executing them.
 struct Capture {
   Stream *origin;
   std::vector<OperationRef> operations;

@@ -33,7 +33,7 @@ namespace fsdprt::stub {
 
 constexpr uint32_t mostMembers = 8, mostCliques = 64, mostUnderWay = 64;
 
-/// The arguments of a collective, which must be equal on all members, and the function's name.
+/// A call of a collective. All members must call this function with these arguments.
 struct Call {
   fb::CollectiveKind kind = fb::CollectiveKind::all_gather;
   NcclType type = ncclU8;
