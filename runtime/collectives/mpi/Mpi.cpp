@@ -108,7 +108,7 @@ void MpiCommunicator::agree(const std::string &agreement) {
   compareAgreements(texts);
 }
 
-/// Returns a text that contains all properties of a collective that must be equal on all ranks.
+/// Returns a text with those properties of a collective that must be equal on all ranks.
 static std::string textOf(const CollectiveKey &key) {
   std::string axes;
   for (uint32_t axis : key.axes)

@@ -156,8 +156,8 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // each of 4 ranks has one communicator of all ranks and
-                                         // four of groups
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // each rank has one communicator of all ranks, and four
+                                         // communicators of groups
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
