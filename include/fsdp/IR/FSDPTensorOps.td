@@ -52,9 +52,8 @@ def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure]> {
   let summary = "mean negative log-likelihood of targets under softmax(logits)";
   let description = [{
     For row n, class v and target t[n]: `lse[n] = log Σ_v exp(logits[n, v])`, and `loss = Σ_n
-    (lse[n] - logits[n, t[n]]) / N` over the N rows with t[n] ≠ `ignore_index`. Without
-    `ignore_index`, these are all rows. If N is 0, the loss is 0. `fsdp.cross_entropy_grad` reads
-    lse.
+    (lse[n] - logits[n, t[n]]) / N` over the N rows with t[n] ≠ `ignore_index`, or over all rows if
+    `ignore_index` is absent. If N is 0, the loss is 0. `fsdp.cross_entropy_grad` reads lse.
 
     Constraints: (C1) logits have rank 2; targets and lse have rank 1 and one element per row;
     (C2) targets are integers; (C3) the loss is a rank-0 tensor.
