@@ -133,8 +133,8 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
       may merge constants, because two constants with elided values look equal.
     - Ensures: parameters are arguments with `fsdp.param`. Initial values from the model's file are
       in the module attribute `fsdp.values`. If an attribute of an argument, the option `params` or
-      the option `params-file` names a parameter, only named tensors are trained. The other float
-      tensors remain constants, and `fsdp.constants` lists their names. If such a tensor is a
+      the option `params-file` names a parameter, only named tensors are trained. Float tensors
+      without a name remain constants, and `fsdp.constants` lists their names. If such a tensor is a
       resource above 1 MiB, the tensor becomes a frozen parameter instead. If no parameter is named,
       a warning lists the tensors that are trained.
     - Keeps: a tied parameter remains one value that all its uses share. Constants that are not
