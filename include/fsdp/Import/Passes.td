@@ -133,8 +133,8 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
       may merge constants, because two constants with elided values look equal.
     - Ensures: parameters are arguments with `fsdp.param`. Initial values from the model's file are
       in the module attribute `fsdp.values`. If an attribute of an argument, the option `params` or
-      the option `params-file` names a parameter, only named tensors are trained. The other float
-      tensors remain constants, and `fsdp.constants` lists their names. If such a tensor is a
+      the option `params-file` names a parameter, only named tensors are trained. Float tensors
+      without a name remain constants, and `fsdp.constants` lists their names. If such a tensor is a
       resource above 1 MiB, the tensor becomes a frozen parameter instead. If no parameter is named,
       a warning lists the tensors that are trained.
     - Keeps: a tied parameter remains one value that all its uses share. Constants that are not
@@ -274,7 +274,7 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
     - Ensures: a softmax over one dimension is a `linalg.softmax`, whether the model computes the
       softmax as a quotient or as exp(x - logsumexp(x)). In both patterns, intermediate values may
       have a narrower type, and the model may first subtract the maximum of x from x. An op that
-      replaces the results of rows of -inf is removed if the mask keeps at least one element in
+      replaces the softmax of rows that contain only -inf is removed if the mask keeps an element in
       every row.
     - Keeps: values, up to rounding.
   }];
@@ -320,8 +320,7 @@ def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> 
   let summary = "Replace each lookup that no earlier pass raised by a masked sum";
   let description = [{
     - Requires: lookups of rows and losses are raised.
-    - Ensures: no generic contains a `tensor.extract` with one computed index if this index depends
-      on data.
+    - Ensures: no generic contains a `tensor.extract` whose only computed index depends on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];

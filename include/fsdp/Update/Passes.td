@@ -185,8 +185,8 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 
     - Requires: no fast-math flags; all generics of a step have their final bodies.
     - Ensures: the bodies contain no f32 or f64 sum that is the only reader of a product.
-    - Keeps: bodies of contractions, casts, and the order of sums. Values change only because the
-      product is not rounded, and they change in the same way in all programs.
+    - Keeps: the bodies of contractions, all casts, and the order of sums. Values change only
+      because the product is not rounded, and they change in the same way in all programs.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">
