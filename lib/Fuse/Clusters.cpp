@@ -300,9 +300,9 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
   return true;
 }
 
-/// Returns true if `op` is a cheap map of a contraction's result, and this result is stored,
-/// because other ops also read it. The readers of the map can then compute the map, and the result
-/// of the map need not be stored.
+/// Returns true if `op` is a cheap map of a contraction's result that other ops also read, so that
+/// the contraction's result is stored. The readers of `op` can then compute `op` themselves, and
+/// the result of `op` need not be stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
            return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();

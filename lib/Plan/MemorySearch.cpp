@@ -53,8 +53,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// The search prefers the smallest plan to the fastest plan (step 6) if it takes at most
-/// `nearlyEqual` times as long, because the workspace of kernels is added to the arena later.
+/// The search prefers the smallest plan to the fastest plan (step 6) if the smallest plan takes at
+/// most `nearlyEqual` times as long, because the workspace of kernels is added to the arena later.
 static constexpr double nearlyEqual = 1.02;
 /// Minimum that is assumed for the time to move a byte, in seconds. Without it, the cost of a
 /// transfer that is hidden completely would be 0.

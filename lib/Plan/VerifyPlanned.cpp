@@ -77,10 +77,11 @@ static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
   return diag;
 }
 
-/// Checks the memory (step 2). `buffers` are those of one program and those that are always alive.
+/// Checks the memory (step 2). `buffers` contains the buffers of one program and the buffers that
+/// are always alive.
 static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
-  // A lifetime includes its last command. Therefore, at each command, the begins of lifetimes are
-  // sorted before the ends.
+  // A lifetime includes its last command. At each command, the beginnings of lifetimes are
+  // therefore sorted before the ends.
   struct Event {
     int64_t moment;
     bool ends;

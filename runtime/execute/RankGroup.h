@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A group contains all ranks of a mesh. The local ranks of the group are those in this process.
+// A group contains all ranks of a mesh. The local ranks of the group are the ranks in this process.
 // Each local rank has an arena, a thread and a worker pool. run() executes a program on all local
 // ranks and waits for them. The communicator defines which ranks are local, and connects them with
 // the ranks of other processes.

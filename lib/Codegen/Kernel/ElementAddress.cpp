@@ -267,7 +267,7 @@ Value Evaluator::gather(Value memory, Type storage, AffineExpr offset, Value lan
 }
 
 // Emits prefetches for a load of `lanes` elements at `offset`: prefetches the cache lines that are
-// `prefetchDistance` bytes after those of the load. Small tensors are in a cache already.
+// `prefetchDistance` bytes after the loaded cache lines. Small tensors are in a cache already.
 void Evaluator::prefetchAhead(Value memory, AffineExpr offset) {
   auto type = cast<MemRefType>(memory.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;

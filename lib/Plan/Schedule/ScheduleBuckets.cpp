@@ -68,7 +68,7 @@ double ScheduleSolver::getSeconds(const Transfer &transfer) const {
 
 void ScheduleSolver::markLaunches() {
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
-    // The transfer of the previous event if this event was a start, otherwise null.
+    // The transfer of the previous event if the previous event is a start, otherwise null.
     const Transfer *previous = nullptr;
     for (const Event &event : here) {
       Transfer &transfer = transfers[event.index];

@@ -14,9 +14,9 @@
 // If events of a lane overlap, the writer therefore distributes them over several threads that have
 // the same name, apart from a number.
 //
-// The report states two percentages. The first is the part of the time of collectives in which the
-// rank does not wait for them. The second is the part of the bytes of collectives that belongs to
-// collectives with at least one launch between the start and the wait.
+// The report states two percentages. The first percentage is the part of the time of collectives in
+// which the rank does not wait for them. The second percentage is the part of the bytes of
+// collectives that belongs to collectives with at least one launch between the start and the wait.
 //
 //===----------------------------------------------------------------------===//
 

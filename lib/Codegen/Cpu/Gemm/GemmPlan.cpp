@@ -36,14 +36,15 @@ static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. They are
-/// smaller than without tile registers, because such products read more bytes per cycle. The panel
-/// is small enough for the L1 cache, and the block takes half of an L2 cache of 2 MiB.
+/// smaller than without tile registers, because products with tile registers read more bytes per
+/// cycle. The panel is small enough for the L1 cache, and the block takes half of an L2 cache of 2
+/// MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// If tile registers are used, a slab has `tileSlab` values of k, and a strip has `tileStrip`
-/// panels. The slab of a panel of lhs and the sums of a strip, each 16 KiB for tiles of 32 x 32
-/// sums, stay in the L1 cache.
+/// panels. For tiles of 32 x 32 sums, the slab of a panel of lhs has 16 KiB, and the sums of a
+/// strip also have 16 KiB. Both stay in the L1 cache.
 static constexpr int64_t tileSlab = 256, tileStrip = 4;
 /// Minimum size in bytes of a result that is stored past the caches.
 static constexpr int64_t streamedBytes = 2 << 20;

@@ -116,8 +116,8 @@ protected:
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
   /// carried values. The initial values are `first`. If `unrolls` is true, the body is emitted once
-  /// for each turn, without a loop. Roles with few registers need this, because they have no
-  /// registers for the variables of a loop.
+  /// for each turn, without a loop. Roles with few registers unroll, because they have no registers
+  /// for the variables of a loop.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
   /// Emits body(head, carried) for each query head of this part. `head` is the number of the query

@@ -6,7 +6,7 @@
 //
 //  1. Fork. The child becomes the leader of a process group, limits the size of files, redirects
 //     its output to a pipe, and executes the program. If the program cannot be executed, the child
-//     sends the error through a second pipe. If the program starts, this closes the second pipe.
+//     sends the error through a second pipe. The start of the program closes the second pipe.
 //  2. Read the pipe until the program ends, the time limit passes or the text is too long.
 //  3. Kill the process group, including processes that the program started and did not end.
 //
