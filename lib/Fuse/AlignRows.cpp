@@ -184,8 +184,8 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
     return RankedTensorType::get(shape, type.getElementType());
   }
 
-  /// Runs step 2: pads the result to rows of `columns` elements, and all operands that can be
-  /// padded with it.
+  /// Runs step 2: pads the rows of the result, and of all operands that can be padded with it, to
+  /// `columns` elements.
   void padWithOperands(OpResult result, int64_t columns) {
     SmallVector<int64_t> shape(cast<RankedTensorType>(result.getType()).getShape());
     SmallVector<OpResult> todo = {result};

@@ -133,7 +133,7 @@ private:
   std::atomic<int32_t> firstFailure{-1};
   std::atomic<bool> ending{false};
   bool hung = false;
-  bool isAgain = false; ///< true in runAgain(), which does not use `recording`
+  bool isAgain = false; ///< true while runAgain() runs; `recording` is then not used
 };
 
 } // namespace fsdprt

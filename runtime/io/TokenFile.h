@@ -29,9 +29,9 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// Opens a file and checks its ids. Throws Error if this fails, or if `limit` is not 0 and an id
-  /// is not below `limit`. TokenType::automatic selects the type that the header determines.
-  /// Without a header, it selects the narrowest type that can represent all ids below `limit`.
+  /// Opens a file and checks its ids. Throws Error if the file is invalid, or if `limit` is not 0
+  /// and an id is not below `limit`. TokenType::automatic selects the type that the header
+  /// determines or, without a header, the narrowest type that can represent all ids below `limit`.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }

@@ -78,7 +78,7 @@ struct Sm90KeyPlaces {
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
-  int64_t queryBytes, doutBytes, normsBytes; ///< size of one stage
+  int64_t queryBytes, doutBytes, normsBytes; ///< bytes of one stage
   int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };

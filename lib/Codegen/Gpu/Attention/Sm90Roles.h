@@ -44,7 +44,7 @@ public:
   Sm90Places(const Sm90Config &config, const Shape &shape);
 
   int64_t queries = 0, keys, values, output, barriers;
-  int64_t queryBytes, keyBytes, valueBytes; ///< size of one tile
+  int64_t queryBytes, keyBytes, valueBytes; ///< bytes of one tile
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
 

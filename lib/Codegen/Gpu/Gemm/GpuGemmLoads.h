@@ -32,8 +32,7 @@ bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
 /// Returns the address of an element of the tile at `pointer`. The element is `rows` rows (a
-/// multiple of 8) below, and `bytes` bytes to the right of, the element at the swizzled offset
-/// `swizzled`.
+/// multiple of 8) below and `bytes` bytes to the right of the element at the offset `swizzled`.
 Value shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled, int64_t rows,
                     int64_t bytes);
 

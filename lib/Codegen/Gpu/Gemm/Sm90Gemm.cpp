@@ -175,7 +175,8 @@ void Sm90Gemm::produce() {
 
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
   // A warpgroup multiplies 64 rows of lhs. If lhs.alongK is true, these are 64 rows of a panel.
-  // Otherwise, they are the columns of a panel, and a row of the panel belongs to one value of k.
+  // Otherwise, the 64 rows are columns of a panel, and a row of the panel belongs to one value of
+  // k.
   auto factor = [&](const GpuSide &side, Value place) {
     return side.alongK ? b.factorAlong(place, side.width, config.blockK)
                        : b.factorAcross(place, config.blockK, config.blockK);

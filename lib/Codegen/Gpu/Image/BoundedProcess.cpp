@@ -77,9 +77,8 @@ static bool readSome(int pipe, size_t most, std::string &text) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/// Reads until the program ends or a limit is reached. After the program has ended, it remains a
-/// zombie. Otherwise the system could already use the number of its process group for another
-/// group.
+/// Reads until the program ends or a limit is reached. Leaves the ended program as a zombie,
+/// because the system could otherwise use the number of its process group for another group.
 static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits &limits,
                                    std::string &text) {
   Clock::time_point last = Clock::now() + std::chrono::seconds(limits.seconds);
