@@ -11,8 +11,8 @@
 // 2. Repeatedly place the op that was first in the original order among the ops whose count is 0.
 //
 // An op that must move is placed as early as possible. At the end of the block, the op would delay
-// reductions over ranks that depend on it, and would extend the lifetimes of its operands. O(ops
-// log ops + uses).
+// reductions over ranks that depend on it, and would lengthen the lifetimes of its operands.
+// O(ops log ops + uses).
 //
 //===----------------------------------------------------------------------===//
 

@@ -170,8 +170,8 @@ static Value buildIgnored(OpBuilder &b, Location l, Value target, int64_t ignore
   return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, target, c);
 }
 
-/// Builds the divisor of the sum of losses from the number of rows that are not ignored. The
-/// divisor is at least 1, so that the mean is 0 if all rows are ignored.
+/// Builds the number by which the sum of losses is divided: the number of rows that are not
+/// ignored, but at least 1. The mean is therefore 0 if all rows are ignored.
 static Value buildDivisor(OpBuilder &b, Location l, Value count, Type wide) {
   return arith::MaximumFOp::create(b, l, count, constant(b, l, wide, 1));
 }

@@ -305,7 +305,7 @@ std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &ta
 }
 
 /// Collects copies to the host as items. The items include copies of results of the last segments.
-/// These results may wait too briefly to be copied, which is known only when copies are planned.
+/// Only the plan of the copies shows whether these results wait long enough to be copied.
 void Search::findCopies() {
   if (!options.offload)
     return;

@@ -414,7 +414,7 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   iterations = 1;
 }
 
-/// Checks the second and the third sentence of (V11): which programs must have the same layout.
+/// Checks which programs have the same layout (the second and the third sentence of (V11)).
 static void verifySharing(const std::string &file, const fb::Manifest &manifest) {
   int64_t layouts[2] = {-1, -1};
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {

@@ -55,7 +55,7 @@ public:
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns true if runs execute all kernels. The results of checked lookups are valid only then.
+  /// Returns true if runs execute all kernels. Otherwise results of checked lookups are invalid.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;

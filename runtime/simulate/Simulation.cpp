@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Check that all groups of a collective use the links alike. At each level, the links join
-//     blocks of ranks. Each block must consist of whole groups, or each group must consist of whole
+//     blocks of ranks: each block must consist of whole groups, or each group must consist of
 //     blocks.
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
 //     on channel 0 (Cluster::kernelSeconds).

@@ -45,7 +45,7 @@ namespace {
 /// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  // The value x of an element, which does not depend on the results so far (v and i).
+  // The value x of an element. It does not depend on the results so far (v and i).
   Value candidate;
   bool greatest = true; // true if the greatest value is chosen, false if the least
   bool last = false;    // true if the last of equal elements is chosen, false if the first

@@ -18,8 +18,8 @@
 //    gathers if the source of the gather is complete when that launch starts, and if the memory
 //    limit allows the earlier start.
 // 2. Visit reductions from the last to the first. A reduction joins the launch of the following
-//    reductions if nothing needs its result before their waits, and if the memory limit allows the
-//    later wait.
+//    reductions if nothing needs its result before the waits of these reductions, and if the memory
+//    limit allows the later wait.
 // 3. The total size of the collectives of a launch is never more than `bucketBytes` bytes.
 // 4. A transfer that starts directly after another transfer of its kind has no latency of its own.
 //    The two starts may be adjacent because of steps 1 and 2, or because a kernel needs both.

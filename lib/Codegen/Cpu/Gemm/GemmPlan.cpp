@@ -49,10 +49,9 @@ static constexpr int64_t tileSlab = 256, tileStrip = 4;
 static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
-/// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, each prefetches a part
-/// of the next panel. Fewer micro-kernels have no time for the prefetches. With more micro-kernels,
-/// reading rhs takes only a small part of the time. An rhs of less than rhsInMemoryBytes is in a
-/// cache anyway.
+/// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, each prefetches part
+/// of the next. Fewer micro-kernels have no time for the prefetches. With more micro-kernels,
+/// reading rhs takes little time. An rhs of less than rhsInMemoryBytes is in a cache anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
@@ -214,8 +213,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
     plan.colGroup = llvm::alignTo(group, plan.strip);
   }
-  // If a block of k has several slabs, sums are loaded and stored several times. This is faster if
-  // the sums are in scratch instead of the result's buffer.
+  // If a block of k has several slabs, sums are loaded and stored several times. The loads and
+  // stores are faster if the sums are in scratch instead of the result's buffer.
   plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;

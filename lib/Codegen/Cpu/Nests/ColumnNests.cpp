@@ -40,7 +40,7 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
   }
 }
 
-/// Emits `body` for the positions of the phase's range, whose begin is a multiple of the tile. A
+/// Emits `body` for the positions of the phase's range, which begins at a multiple of the tile. A
 /// loop processes the positions of whole vectors. The worker whose range ends at `size` also
 /// processes the positions after the last whole vector.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,

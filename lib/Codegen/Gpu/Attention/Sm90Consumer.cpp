@@ -23,9 +23,8 @@
 // branch between the start and the end of a product. Therefore the partly masked blocks come first
 // and have a loop of their own, which always includes the first block. In this loop, the softmax
 // does not overlap with products of the same warpgroup. The loss of time is small, because few
-// blocks are partly masked. With two loops, the score functions are emitted twice and not three
-// times. If no block can be free of masked elements, there is only one loop, which treats all
-// blocks as masked.
+// blocks are partly masked. With two loops, score functions are emitted only twice. If no block can
+// be free of masked elements, there is only one loop, which treats all blocks as masked.
 //
 //===----------------------------------------------------------------------===//
 

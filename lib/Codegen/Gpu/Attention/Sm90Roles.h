@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp::attention {
 
-/// Returns the number of columns that O has in products, which is a multiple of 16.
+/// Returns the number of columns that O has in products. The number is a multiple of 16.
 inline int64_t paddedValueDim(const Shape &shape) { return llvm::alignTo(shape.valueDim, 16); }
 /// Returns the number of values of k in the products that compute scores.
 inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 16); }

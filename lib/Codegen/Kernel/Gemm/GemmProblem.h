@@ -63,7 +63,7 @@ struct MapStep {
 };
 
 struct StoreStep {
-  Value value; ///< the stored tensor, or its source if it is a view
+  Value value; ///< the stored tensor, or the viewed tensor if the kernel returns a view
   Operand dest;
 };
 
