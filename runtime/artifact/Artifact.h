@@ -54,7 +54,7 @@ public:
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
   /// Returns the compiled functions of kernel `i`, one per phase. Only artifacts for a CPU have
-  /// them.
+  /// such functions.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
   /// Returns the description of the code for a GPU, or null if the artifact is for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }

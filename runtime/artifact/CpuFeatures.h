@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Detects features of the processor with the instructions CPUID and XGETBV. The names of features
-// are those in /proc/cpuinfo.
+// Detects features of the processor with the instructions CPUID and XGETBV. Features have the names
+// that they have in /proc/cpuinfo.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,7 +11,7 @@
 //       Only slices in loops have a stride other than 0.
 // (V13) A launch has one slice for each binding. Each slice is large enough and is aligned to 64
 //       bytes. The layout has the scratch memory that the kernel needs. All slices of a launch are
-//       in the same arena. On a GPU, this arena is that of the device.
+//       in the same arena. On a GPU, this arena is the arena of the device.
 // (V14) The groups of a collective are along distinct axes of the mesh, or consist of neighbours on
 //       an axis. The sizes of the source and the target follow from the collective's type, count
 //       and group size. The source and the target are in the arena of the device. They do not
@@ -414,7 +414,7 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   iterations = 1;
 }
 
-/// Checks the second and the third sentence of (V11): which programs must have the same layout.
+/// Checks which programs have the same layout (the second and the third sentence of (V11)).
 static void verifySharing(const std::string &file, const fb::Manifest &manifest) {
   int64_t layouts[2] = {-1, -1};
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {

@@ -94,8 +94,8 @@ void RankGroup::finishDevices() {
   });
 }
 
-/// Returns a text that contains, for each rank of this process, the last command that the rank has
-/// executed or enqueued and the position of the rank's GPU.
+/// Returns a text about each rank of this process: the last command that the rank has executed or
+/// enqueued, and the position of the rank's GPU.
 std::string RankGroup::progressReport() const {
   std::string text;
   bool isBehind = false;

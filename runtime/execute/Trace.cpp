@@ -8,9 +8,9 @@
 //     per iteration. For each run, the ring buffer of a rank has one record per executed command.
 //  2. For each record of a launch, copy, fill or wait, visit() creates an event of lane `compute`.
 //  3. For a collective, visit() also creates an event of the lane `gather` or `reduce`. For a copy
-//     on a channel, it also creates an event of the lane `copy`. If the begin and the end of the
-//     transfer were recorded, this additional event lasts from that begin to that end. Otherwise it
-//     lasts from the start of the transfer to the end of the wait. During the whole event of a
+//     on a channel, it also creates an event of the lane `copy`. If the beginning and the end of
+//     the transfer were recorded, this additional event has the same beginning and end. Otherwise
+//     it lasts from the start of the transfer to the end of the wait. During the whole event of a
 //     blocking collective, the rank counts as waiting.
 //  4. In the additional event of a transfer, the member `ahead` is the number of launches between
 //     the start of the transfer and its wait.

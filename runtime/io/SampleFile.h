@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The leading dimension of the array in a file is the number of samples, which are called rows. The
-// remaining dimensions are the dimensions of one sample:
+// The leading dimension of the array in a file is the number of samples. A sample is called a row.
+// The remaining dimensions are the dimensions of one sample:
 //
 //     input 'images': 4x3x32x32 in f32     file: Nx3x32x32 in F64, F32, F16 or BF16
 //     input 'labels': 4 in i64             file: N in any integers

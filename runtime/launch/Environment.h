@@ -61,9 +61,9 @@ struct LaunchPlace {
   std::string text() const;
 };
 
-/// Returns the rank that a launcher has assigned to this process, or nullopt without a launcher.
-/// `variable` returns the value of an environment variable. If `variable` is null, getenv() is
-/// called instead. Throws Error if variables are invalid or contradict each other.
+/// Returns the rank that a launcher has assigned to this process, or nullopt if there is no
+/// launcher. `variable` returns the value of an environment variable. If `variable` is null,
+/// getenv() is called instead. Throws Error if variables are invalid or contradict each other.
 std::optional<LaunchPlace>
 findLaunchPlace(const std::function<const char *(const char *)> &variable = nullptr);
 

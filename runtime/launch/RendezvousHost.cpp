@@ -29,7 +29,7 @@ static constexpr double joinSeconds = 10;      // seconds until all ranks must h
 static constexpr double lingerSeconds = 3;     // seconds for which refuse() waits for further ranks
 static constexpr double occupiedSeconds = 5;   // seconds to wait if the port is in use
 static constexpr double askAfterSeconds = 0.2; // seconds until askWhoListens() is called
-static constexpr size_t mostStrangers = 64;    // most connections without a rank
+static constexpr size_t mostStrangers = 64;    // largest number of connections without a rank
 
 // Begins the message to a process that has the same rank as an earlier process.
 static constexpr const char twinWords[] = "two processes have rank ";

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check that all groups of a collective use the links in the same way. At each level, the links
-//     join blocks of ranks. Each block must consist of whole groups, or each group of whole blocks.
+//  1. Check that all groups of a collective use the links alike. At each level, the links join
+//     blocks of ranks: each block must consist of whole groups, or each group must consist of
+//     blocks.
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
 //     on channel 0 (Cluster::kernelSeconds).
 //  3. Start each collective on its channel. The command that waits for a collective advances the
@@ -111,9 +112,9 @@ void Simulator::checkRanks() const {
              artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }
 
-/// Returns the group of a collective. Throws Error if different groups would use the links
-/// differently. At each level, the links join n ranks. The groups use the links alike if n is a
-/// divisor or a multiple of the group's span, and also of the group's stride.
+/// Returns the group of a collective. Throws Error unless all groups use the links alike. At each
+/// level, the links join n ranks. Groups use them alike if n is a divisor or a multiple of the
+/// group's span, and also a divisor or a multiple of the group's stride.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())

@@ -73,8 +73,8 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
   transfer.headSeconds = protocol.empty() ? 0 : cluster.protocols.at(protocol);
   for (size_t level = 0; level < cluster.links.size(); ++level) {
     const ClusterLink &link = cluster.links[level];
-    // `here` is the number of members of the group in a block of this level, and `below` is their
-    // number in a block of the level below.
+    // `here` is the number of members of the group in a block of this level, and `below` is the
+    // number of members in a block of the level below.
     uint64_t below = std::clamp<uint64_t>(inner / group.stride, 1, group.ranks);
     uint64_t here = std::clamp<uint64_t>(link.ranks / group.stride, 1, group.ranks);
     inner = link.ranks;

@@ -36,7 +36,7 @@ struct Transfer {
   std::vector<double> chunkSeconds;
   double gapSeconds = 0; // time in seconds for which the links are idle after each chunk
 
-  /// Returns the time in seconds from begin to end if no other transfer uses the links.
+  /// Returns for how many seconds the transfer lasts if no other transfer uses the links.
   double aloneSeconds() const;
 };
 

@@ -12,9 +12,9 @@
 //     and a permitted number of ranks. It must be possible to load the parameters and optimizer
 //     states of a candidate from a save of the given artifact.
 //  3. Candidates for the same number of ranks are compared by three criteria. The first is whether
-//     the file is named after the given artifact. The second is how many compiler options differ
-//     from the given artifact; mesh and grad-accum do not count. The third is the difference in
-//     tokens per step, over all ranks.
+//     the file is named after the given artifact. The second is the number of compiler options that
+//     differ, without mesh and grad-accum. The third is the difference in tokens per step, over all
+//     ranks.
 //
 //===----------------------------------------------------------------------===//
 

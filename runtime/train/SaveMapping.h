@@ -10,7 +10,7 @@
 //     state 'h.0/first_moment' here     | a.weight |pad| b.weight |pad|     1 piece
 //     state 'model/first_moment' there  | z | a.weight |pad : b.weight |    pieces 0 and 1
 //
-// An element of a state belongs to a parameter. It is loaded from the saved element that has the
+// An element of a state that belongs to a parameter is loaded from the saved element that has the
 // same parameter name, the same role of the state, and the same index in the parameter. Padding
 // belongs to no parameter and is therefore not loaded.
 //

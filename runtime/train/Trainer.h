@@ -83,8 +83,8 @@ private:
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  /// Step blocks of all ranks: `savedBlocks` from before the last validation, and `blocksBefore`
-  /// from before the last step.
+  /// `savedBlocks` are the step blocks of all ranks before the last validation, and `blocksBefore`
+  /// are the step blocks before the last step.
   std::vector<float> savedBlocks, blocksBefore;
   /// Step block of the first rank of this process after the last step.
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};

@@ -27,7 +27,7 @@ struct TrainingRun {
   bool isRoot = true; ///< true if this process has rank 0
   /// true if the sharded and the unsharded program have different results
   bool differs = false;
-  /// `stepsBefore` steps were completed before this run, and `stepsDone` steps in total
+  /// `stepsBefore` steps were completed before this run; `stepsDone` includes these steps
   uint64_t stepsBefore = 0, stepsDone = 0;
 
   /// Returns the sizes and the counters of `session` at the time of the call.

@@ -41,9 +41,9 @@ private:
 };
 
 /// Sets the parameters of the ranks and of the reference program to values in the files. If a
-/// parameter is not in the files, it keeps its initial values. This is allowed only if the artifact
-/// contains these values. If names, shapes or types do not match, throws Error before any parameter
-/// is set. If a file has changed since it was opened, throws Error at the end.
+/// parameter is not in the files, it keeps its initial values. The artifact must contain these
+/// initial values. If names, shapes or types do not match, throws Error before any parameter is
+/// set. If a file has changed since it was opened, throws Error at the end.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 

@@ -188,8 +188,8 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
   // With score_mod, the factor c does not include the scale, and a score may be arbitrarily large.
-  // In this case, the code first subtracts the maximum and then multiplies by c. If it multiplied a
-  // large score by c first, the rounding error would cause a large error of exp2.
+  // In this case, the code first subtracts the maximum and then multiplies by c. If the code
+  // multiplied a large score by c first, the rounding error would cause a large error of exp2.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);

@@ -57,9 +57,9 @@ public:
   Value threadOfGroup() { return rem(thread(), groupThreads); }
   /// Returns true in one lane of the warp (elect.sync). All lanes must execute the instruction.
   Value isElected();
-  /// Sets the number of registers per thread of the warpgroup for the following code (setmaxnreg),
-  /// a multiple of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises the
-  /// number and waits for free registers. All threads of the warpgroup must execute the
+  /// Change the number of registers per thread of the warpgroup to `count` (setmaxnreg), which must
+  /// be a multiple of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises
+  /// the number and waits for free registers. All threads of the warpgroup must execute the
   /// instruction.
   void giveRegisters(int64_t count);
   void takeRegisters(int64_t count);
