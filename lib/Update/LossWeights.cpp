@@ -10,7 +10,7 @@
 //
 // 1. Count the targets of a micro-batch that are not ignored, and compute the weight from this
 //    count and the total count.
-// 2. After the loops over micro-batches are built, compute the total count at the begin of the
+// 2. After the loops over micro-batches are built, compute the total count at the beginning of the
 //    program. It counts the targets that are not ignored, over all micro-batches of all ranks.
 //
 // The mean of the weights is 1. The means of losses and gradients over all levels therefore equal

@@ -82,7 +82,7 @@ public:
   int64_t divisor() const;
 
   bool contains(llvm::function_ref<bool(TileExpr)> predicate) const;
-  /// Returns true if the value of the tree depends only on the begin and the end of the tile.
+  /// Returns true if the value of the tree depends only on the beginning and the end of the tile.
   bool isPositional() const;
 
   int64_t evaluate(const TileSymbols<int64_t> &symbols) const;

@@ -120,7 +120,7 @@ class _Window(io.RawIOBase):
     def seek(self, offset: int, whence: int = 0) -> int:
         self._at = offset + (0, self._at, len(self._data))[whence]
         if self._at < 0:
-            raise ValueError("seek before the begin")
+            raise ValueError("seek before the beginning")
         return self._at
 
     def tell(self) -> int:

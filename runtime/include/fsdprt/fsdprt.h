@@ -61,7 +61,7 @@ typedef enum fsdprt_status {
   FSDPRT_ABANDONED = 5  /* stopped because another rank failed; that rank reports the cause */
 } fsdprt_status;
 
-/* Element types. Their numbers are those of the manifest of an artifact. */
+/* Element types. The manifest of an artifact contains the same numbers. */
 typedef enum fsdprt_dtype {
   FSDPRT_F64 = 0,
   FSDPRT_F32 = 1,
@@ -553,8 +553,8 @@ typedef struct fsdprt_simulated_collective {
   const char *kind, *unit;
   const char *protocol; /* protocol of the cluster, "switch", or "" for a ring without protocols */
   uint64_t runs, bytes; /* `bytes`: source or target, whichever is larger */
-  double in_flight_seconds; /* time from begin to end */
-  double alone_seconds;     /* time from begin to end if all links were idle */
+  double in_flight_seconds; /* time from beginning to end */
+  double alone_seconds;     /* the same if all links were idle */
   double exposed_seconds;   /* time for which the rank waits for the collectives */
 } fsdprt_simulated_collective;
 
