@@ -13,7 +13,7 @@
 //                rank's file, 6 copies to the file
 //   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
 //   host_buffers like `buffers`, for the host's arena
-//   moments      begin of each command, and end of the last command
+//   moments      start of each command, and end of the last command
 //
 // The page shows the commands of a loop once, with the number of iterations. O(commands + buffers).
 //

@@ -217,7 +217,7 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
 }
 
 /// Returns 1 if loss and norm are finite and no rank had a lookup out of range, else 0.
-/// `failedRanks` is the number of ranks with such a lookup, or null if no lookup is checked.
+/// `failedRanks` counts the ranks with a lookup out of range, or is null if no lookup is checked.
 static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
                        Type type) {
   auto isFinite = [&](Value value) -> Value {

@@ -31,8 +31,8 @@ struct Program {
   /// `rowOwners` contains the index of the result to which the gradient is added after the mean
   /// over shards.
   SmallVector<unsigned> rowOwners;
-  /// Number of results with `fsdp.lookup`. They follow the gradients of units (in eval, the loss),
-  /// and precede the gradients of rows.
+  /// Number of results with `fsdp.lookup`. These results follow the gradients of units (in eval,
+  /// the loss), and precede the gradients of rows.
   unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {

@@ -26,7 +26,7 @@ struct ChunkLimits {
   int64_t minRows;  ///< least number of rows of a chunk; has precedence over `maxBytes`
 };
 
-/// The alignment of the rows of operands with which matrix products are fastest.
+/// Matrix products are fastest if the rows of their operands have this alignment.
 struct RowAlignment {
   int64_t bytes; ///< a row has a multiple of this number of bytes; 0 for no alignment
   bool copies;   ///< true if it saves time to copy an operand that is not aligned

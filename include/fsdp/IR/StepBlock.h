@@ -63,7 +63,7 @@ constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// Attribute of the argument by which Differentiate multiplies the loss. Update replaces the
 /// argument by the value `count` · `n` / `total`. `count` is the number of targets of one
 /// micro-batch that are not ignored. `n` is the number of micro-batches on all ranks. `total` is
-/// the sum of `count` over them.
+/// the sum of `count` over these micro-batches.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 /// Attribute of a result of the function. Import adds a result with this attribute for each lookup.
 /// Update removes these results. The result is a tensor<i64>, which contains an id that is out of

@@ -16,7 +16,7 @@
 //     cf.assert holds, and if the model ignores the result of each lookup out of range. (Every use
 //     of the result must end in a branch that a select does not take.) The index of a lookup, the
 //     selects and the asserts must read the same element of the argument. The candidate is then
-//     also safe if only some elements of the argument equal it.
+//     also safe if only some elements of the argument equal the candidate.
 //  3. Replace the candidate by 0 in lookups of the second form, with a select as in the first form.
 //
 // The time is O(candidates x lookups x size of the indices). The runtime rejects a batch with a

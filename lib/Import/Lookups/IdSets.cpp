@@ -17,8 +17,8 @@
 //     element and a constant) with a constant. In this case, the branch contributes only the values
 //     for which the select chooses the branch. The comparison may be in another body (Points.h).
 //
-// A set has at most 4 intervals. If there are more, intervals with the smallest gaps between them
-// are merged. O(1) per value.
+// A set has at most 4 intervals. If a set would have more intervals, the intervals with the
+// smallest gaps between them are merged. O(1) per value.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,7 @@ namespace mlir::fsdp {
 /// A step of a block of threads. At its end, the step may add a value to a sum in memory. If
 /// several steps add to the same sum, the order of their additions is fixed.
 struct BlockStep {
-  double cycles = 0;  ///< cycles of the step, without time spent waiting
+  double cycles = 0;  ///< cycles of the step, without waiting time
   int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to no sum
   int64_t before = 0; ///< number of steps that add to that sum before this step
 };
@@ -69,7 +69,7 @@ private:
   double last = 0, work = 0, idle = 0;
 };
 
-/// Computes with integers. The methods have the same names as those of CodeBuilder.
+/// Computes with integers. The methods have the same names as the methods of CodeBuilder.
 struct Integers {
   int64_t i32(int64_t value) const { return value; }
   int64_t add(int64_t a, int64_t b) const { return a + b; }
@@ -161,7 +161,7 @@ struct KeyOrder {
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
   int64_t parts = 1;     ///< number of parts into which the query heads of a kv head are divided
   bool pairs = false;
-  int64_t together = 1; ///< number of heads, or pairs of heads, that alternate; divides units()
+  int64_t together = 1; ///< number of consecutive blocks of different units; divides units()
   /// True for `single` with ascending blocks of keys. Valid only if no block adds to gradients of
   /// queries.
   bool reversed = false;
