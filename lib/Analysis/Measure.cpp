@@ -9,7 +9,8 @@
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
-//   on the wire each of n ranks sends payload * (n - 1) / n (all_reduce: twice as many) bytes
+//   sent        One of n ranks sends payload * (n - 1) / n bytes, or twice as many for an
+//   all_reduce.
 //
 //===----------------------------------------------------------------------===//
 

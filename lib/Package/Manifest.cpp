@@ -245,7 +245,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (axis.contains(':')) // a group of neighbours is the only axis of its collective
+    if (axis.contains(':')) // this collective has no other axis
       axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Adds kernels with their phases, GPU grids and library products. Adds the lookups that are checked
-// at run time.
+// Adds two lists to the manifest: the kernels with their phases, GPU grids and library products,
+// and the lookups that are checked at run time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,7 +14,7 @@
 //                       |- 1  ...
 //
 //  visit(module):
-//  1. Count the elements of all parameters of the module and of all modules inside it. If the count
+//  1. Count the elements of all parameters in the module, including its inner modules. If the count
 //     is less than the minimum, leave these parameters to the parent of the module.
 //  2. Visit the children.
 //  3. Consider the parameters of the module itself and the parameters that the children have left

@@ -39,7 +39,7 @@ struct Program {
     Block &body = func::FuncOp(func).getBody().front();
     return cast<func::ReturnOp>(body.getTerminator());
   }
-  /// Returns true if the program runs on the mesh, as one of its ranks.
+  /// Returns true if every rank of the mesh runs the program.
   bool isSharded() const { return kind != ProgramKind::Reference; }
   SmallVector<UnitArgument> getTrainable() const {
     return llvm::to_vector(

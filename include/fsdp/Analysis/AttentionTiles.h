@@ -55,7 +55,7 @@ class RegionDependence {
 public:
   explicit RegionDependence(Region &function);
   Dependence of(Value value) const { return classes.lookup(value); }
-  /// Returns the union of the dependences of the operands of an op.
+  /// Returns the union of the dependences that the operands of an op have.
   Dependence of(Operation *op) const;
 
 private:

@@ -41,7 +41,7 @@ public:
   /// chunk has at least 16 rows, the kernel of a contraction can use each element of an operand
   /// several times after one load.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment of rows of operands of matrix products.
+  /// Returns the best alignment of rows in the operands of matrix products.
   virtual RowAlignment getRowAlignment() const { return {0, false}; }
   /// Returns true if the host can run the kernels. If it returns true, updates of offloaded state
   /// run on the host.

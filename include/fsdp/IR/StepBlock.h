@@ -65,7 +65,7 @@ constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// micro-batch that are not ignored. `n` is the number of micro-batches on all ranks. `total` is
 /// the sum of `count` over these micro-batches.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
-/// Attribute of a result of the function. Import adds a result with this attribute for each lookup.
+/// Attribute of a result of a function. Import adds a result with this attribute for each lookup.
 /// Update removes these results. The result is a tensor<i64>, which contains an id that is out of
 /// range, or 0 if no id is out of range. The attribute is a dictionary with three entries. The
 /// entry `location` is a text. The entry `extent` is the number of valid ids, which are in [0,

@@ -27,8 +27,8 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Returns the place of the batch in the result of an op. `a` and `b` are the places in its
-/// operands.
+/// Returns the place of the batch in the result of an op. `a` and `b` are the places in the
+/// operands of the op.
 static BatchPlace join(BatchPlace a, BatchPlace b) {
   if (a.kind == BatchPlace::None || a == b)
     return b;

@@ -366,7 +366,7 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // A range of --params must end within the `given` arguments of the file.
+  // A range of --params must end before `given`, the number of arguments in the file.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

@@ -219,7 +219,7 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   return checkPlace(call, places);
 }
 
-/// Returns the argument with `fsdp.key = name`. If there is none, appends it to the arguments.
+/// Returns the argument with `fsdp.key = name`. If there is no such argument, appends one.
 Value ReadDropoutMarkersPass::getKey(StringRef name) {
   for (BlockArgument arg : entry.getArguments())
     if (auto key = entry.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);

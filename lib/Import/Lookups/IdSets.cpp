@@ -34,8 +34,8 @@ static constexpr int64_t lowest = std::numeric_limits<int64_t>::min(),
                          highest = std::numeric_limits<int64_t>::max();
 static constexpr unsigned maxIntervals = 4;
 
-/// Sorts intervals and merges those that touch. Merges intervals with the smallest gaps until at
-/// most maxIntervals are left.
+/// Sorts intervals and merges intervals that touch. Merges intervals with the smallest gaps until
+/// at most maxIntervals are left.
 static IdSet normalise(IdSet set) {
   llvm::sort(set, [](IntegerRange a, IntegerRange b) {
     return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi);

@@ -20,8 +20,8 @@ bool mayMask(AttentionOp op);
 /// Describes a constant table that is added to scores. None means that it masks no scores. Infinite
 /// means that it masks scores by -inf, and Finite that it masks scores by finite numbers.
 enum class MaskTable { None, Infinite, Finite };
-/// Returns None unless every element of `table` times `factor` is 0 or at most `masked`, and at
-/// least one element is not 0. Otherwise returns Infinite if all elements other than 0 are -inf,
+/// Returns None if all elements of `table` are 0, or if an element times `factor` is neither 0 nor
+/// at most `masked`. For any other table, returns Infinite if all elements except zeros are -inf,
 /// and else Finite.
 MaskTable classifyTable(Value table, double factor);
 /// Returns a constant of i1 that is true where `table` is 0. The result of classifyTable() for

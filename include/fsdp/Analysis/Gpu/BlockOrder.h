@@ -11,8 +11,8 @@
 //   slot 1   | 1   | 2 | 4       |
 //
 // A formula computes which tiles a block of an attention kernel processes. AttentionOrder.cpp
-// evaluates the formula on integers, and Codegen emits it as code. The arithmetic of the formula
-// consists of calls to methods of its parameter `m`. `m` is an Integers object, which computes
+// evaluates the formula on integers, and Codegen emits it as code. For each arithmetic operation,
+// the formula calls a method of its parameter `m`. `m` is an Integers object, which computes
 // numbers, or a CodeBuilder object, which emits code.
 //
 //===----------------------------------------------------------------------===//
@@ -177,7 +177,7 @@ struct KeyOrder {
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
 
-  /// Returns the number of blocks of keys that the block of threads `block` processes.
+  /// Returns how many blocks of keys the block of threads `block` processes.
   template <typename Math, typename T>
   T turns(Math &m, T block) const {
     if (mostTurns() == 1 || kvHeads % 2 == 0)
