@@ -9,8 +9,7 @@
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
-//   sent        One of n ranks sends payload * (n - 1) / n bytes, or twice as many for an
-//   all_reduce.
+//   sent        payload * (n - 1) / n bytes by each of n ranks; for an all_reduce, twice as many
 //
 //===----------------------------------------------------------------------===//
 

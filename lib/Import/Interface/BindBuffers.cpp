@@ -241,8 +241,8 @@ void BindBuffersPass::refuseUnknown(Operation *op) {
           "or raw little-endian)";
 }
 
-/// If a table is boolean and causal, builds a comparison of indices that has the same values. Else
-/// returns null.
+/// If a table is boolean and causal, builds a comparison of indices with equal values. Else returns
+/// null.
 static Value recogniseTable(OpBuilder &b, Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto value = constantValue(op);

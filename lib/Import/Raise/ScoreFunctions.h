@@ -18,11 +18,11 @@ constexpr double masked = -1e4;
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
 /// Describes a constant table that is added to scores. None means that it masks no scores. Infinite
-/// means that it masks scores by -inf, and Finite that it masks scores by finite numbers.
+/// means that it masks scores by -inf, and Finite means that it masks them by finite numbers.
 enum class MaskTable { None, Infinite, Finite };
-/// Returns None if all elements of `table` are 0, or if an element times `factor` is neither 0 nor
-/// at most `masked`. For any other table, returns Infinite if all elements except zeros are -inf,
-/// and else Finite.
+/// Returns None if `table` is not constant, if all its elements are 0, or if an element times
+/// `factor` is neither 0 nor at most `masked`. Else returns Finite if a finite element is not 0,
+/// and Infinite if not.
 MaskTable classifyTable(Value table, double factor);
 /// Returns a constant of i1 that is true where `table` is 0. The result of classifyTable() for
 /// `table` must not be None.

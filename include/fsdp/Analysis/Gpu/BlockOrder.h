@@ -87,13 +87,12 @@ struct Integers {
 /// of rows of one head. A launch has `blocks` blocks of threads, and each of them processes one
 /// tile per round.
 ///
-///   sections  The launch processes one section of `together` heads after another. Each section
-///             begins with the last row blocks of its heads, which visit the most keys under a
-///             causal mask. In odd rounds, the block of threads with the highest number gets the
-///             first tile.
-///   pairs     In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j
-///             of head 2i and row block j of head 2i + 1. Under a causal mask, the two row blocks
-///             together have the same work for all values of i and j.
+/// - sections: The launch processes one section of `together` heads after another. Each section
+///   begins with the last row blocks of its heads, which visit the most keys under a causal mask.
+///   In odd rounds, the block of threads with the highest number gets the first tile.
+/// - pairs: In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j of
+///   head 2i and row block j of head 2i + 1. Under a causal mask, the two row blocks together have
+///   the same work for all values of i and j.
 struct QueryOrder {
   int64_t heads = 1;     ///< number of heads in all batches; heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< number of row blocks per head
@@ -142,11 +141,11 @@ struct QueryOrder {
 /// gradients of queries. The query heads of a kv head are divided into `parts` equal parts. A block
 /// of threads processes one or two blocks of keys for one of these parts:
 ///
-///   single    A block of threads processes one block of keys. The blocks of keys of a head are in
-///             descending order.
-///   pairs     Block of threads c of a pair of heads processes block of keys keyBlocks - 1 - c of
-///             one head, then block of keys c of the other head. Under a causal mask all blocks of
-///             threads have equal work.
+/// - single: A block of threads processes one block of keys. The blocks of keys of a head are in
+///   descending order.
+/// - pairs: The block of threads number c of a pair of heads first processes block of keys
+///   keyBlocks - 1 - c of one head. It then processes block of keys c of the other head. Under a
+///   causal mask, all blocks of threads have equal work.
 ///
 /// Several blocks of threads can add to the gradients of one block of queries. They do so in the
 /// ascending order of their numbers. The second block of keys of a pair visits the blocks of
