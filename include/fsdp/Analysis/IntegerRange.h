@@ -30,8 +30,7 @@ struct IntegerRange {
   /// Returns the range of indices into a dimension of size `extent`: [0, extent - 1], or [0, 0] if
   /// the extent is 0.
   static IntegerRange below(int64_t extent) { return {0, std::max<int64_t>(extent - 1, 0)}; }
-  /// Returns the range of all values that an integer type (or an element of a shaped type) can
-  /// have.
+  /// Returns the range of all values that `type` (or the elements of `type`) can have.
   static IntegerRange ofType(Type type);
 
   bool isSingle() const { return lo == hi; }

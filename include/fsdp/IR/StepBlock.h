@@ -36,8 +36,8 @@ enum class StepSlot : int64_t {
   /// Number of ranks on which a lookup had an id out of range. If it is not 0, the step changed no
   /// state.
   Lookups = 10,
-  /// 1 + the index of the first lookup op with an id out of range on this rank, or 0 if there is
-  /// none.
+  /// 1 + the index of the first lookup op with an id out of range on this rank. The value is 0 if
+  /// no lookup op has such an id.
   LookupNumber = 11,
   /// Bits 42 to 63 of the id that is out of range. Element 13 contains bits 21 to 41 of this id,
   /// and element 14 contains bits 0 to 20.

@@ -129,8 +129,7 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
     return BatchPlace::unknown();
   // Copy the group, because the method returns a temporary vector.
   ReassociationIndices group = op.getReassociationIndices()[place.dim];
-  int64_t before = 1; // product of the extents of those of the group's dimensions that precede
-                      // `member`
+  int64_t before = 1; // product of the extents of all dimensions of the group before `member`
   SmallVector<ReassociationIndices> groups = op.getReassociationIndices();
   for (int64_t member : groups[place.dim]) {
     int64_t outer = place.outer / before;

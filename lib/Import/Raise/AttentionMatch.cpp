@@ -36,8 +36,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Upper bound on the number of loops of an op. The loops of the product with V are numbered from
-/// 0. The loops of product n in Surroundings::sources are numbered from (n + 1) · maxLoops.
+/// Upper bound on the number of loops of an op. The first loop of the product with V has the number
+/// 0, and the first loop of product n in Surroundings::sources has the number (n + 1) · maxLoops.
 static constexpr unsigned maxLoops = 64;
 
 namespace {

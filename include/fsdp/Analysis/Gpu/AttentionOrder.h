@@ -30,8 +30,7 @@ struct BlockVisits {
 /// total number of queries, and the bounds of `ranges` count blocks of keys. To obtain the blocks
 /// of queries that each block of keys visits, a caller exchanges queries and keys in all arguments.
 /// If a bound of a range depends on data, the function uses the widest possible range and does not
-/// count the blocks of this range in `free`. The function evaluates the bounds for batch 0 and head
-/// 0.
+/// count the blocks of this range in `free`. It evaluates the bounds for batch 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 //===----------------------------------------------------------------------===//
