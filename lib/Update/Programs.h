@@ -31,15 +31,15 @@ struct Program {
   /// `rowOwners` contains the index of the result to which the gradient is added after the mean
   /// over shards.
   SmallVector<unsigned> rowOwners;
-  /// Number of results with `fsdp.lookup`. They follow the gradients of units (in eval, the loss),
-  /// and precede the gradients of rows.
+  /// Number of results with `fsdp.lookup`. These results follow the gradients of units (in eval,
+  /// the loss), and precede the gradients of rows.
   unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {
     Block &body = func::FuncOp(func).getBody().front();
     return cast<func::ReturnOp>(body.getTerminator());
   }
-  /// Returns true if the program runs on the mesh, as one of its ranks.
+  /// Returns true if every rank of the mesh runs the program.
   bool isSharded() const { return kind != ProgramKind::Reference; }
   SmallVector<UnitArgument> getTrainable() const {
     return llvm::to_vector(
