@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The error of a result is its difference from the result of the oracle in f64. The allowed error
-// is the bound of the element type, a given tolerance, or a multiple of the error that the oracle
-// has in the kernel's own types.
+// is one of the following: the bound of the element type, a given tolerance, or a multiple of the
+// error that the oracle has if it computes in the kernel's own types.
 //
 //===----------------------------------------------------------------------===//
 

@@ -144,7 +144,7 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     bf16 numbers, so that the expected value of the result is exact. The random bits depend on
     the seed of the run, the number of the step, the unit, and the index of the element in the
     flat buffer. This index also decides which elements have weight decay, so that one kernel
-    serves all ranks. A step that is not finite changes no state.
+    serves all ranks. If the loss or the gradient norm is not finite, the step changes no state.
 
     `#fsdp.placement` determines the pieces of the state. If the pieces of the state are smaller
     than the pieces of the parameters, a rank updates only the part of its parameters that matches
