@@ -14,15 +14,14 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
   let summary = "Weight the loss of a micro-batch by its number of targets that are not ignored";
   let description = [{
     Implements `--grad-divide=tokens`. The loss of a micro-batch is a mean over targets, some of
-    which may be ignored (`ignore_index`). Update computes a weight for each of the n micro-batches
-    of all ranks, `count · n / (sum of counts)`, where a count is the number of targets that are not
+    which may be ignored (`ignore_index`). Update computes the weight `count · n / (sum of counts)`
+    for each of the n micro-batches of all ranks. A count is the number of targets that are not
     ignored. The mean of the weighted losses then equals the loss of a single batch with all
     targets. The gradients of these two losses are equal too.
 
     - Requires: functions with `fsdp.program` that are not differentiated yet.
     - Ensures: if targets may be ignored, the function has one more argument, `{fsdp.loss_weight}`,
-      which multiplies its loss. If no target may be ignored, all weights are 1, and the pass does
-      not change the function.
+      which multiplies its loss. If not, all weights are 1, and the function is unchanged.
     - Keeps: all values before the loss.
 
     It is an error if a loss does not have the form `c + Σ c_i · cross_entropy`. All terms must have

@@ -38,9 +38,8 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     A region is straight-line code of scalar `arith` and `math` ops and `fsdp.random_element`. The
     last arguments of a region are the captured tensors, which the region reads with
     `tensor.extract` at computed indices. A region reads no other value from outside, so that an
-    analysis can determine the rows and heads on which the region depends. The names of values in a
-    region may also occur in the enclosing function. In the textual form, the order of the regions
-    is free.
+    analysis can determine the rows and heads on which the region depends. Names of values in a
+    region may also occur in the enclosing function. Regions may be written in any order.
 
     A region may also be evaluated at masked positions, so the indices that it computes must be in
     range for all b, h, q, k. The result at a masked position is not used.

@@ -28,7 +28,8 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
 
     The body of an op computes in f32, and the op rounds its result once, at its end. If a constant
     of a mask is below the range of the narrower type, the constant becomes the lowest finite number
-    of this type. An elementwise op with any other constant out of this range remains f32.
+    of this type. An elementwise op remains f32 if it has any other constant outside of this type's
+    range.
 
     - Requires: the module satisfies the model contract (docs/explanation/pipeline.md §1). Values
       narrower than f32 are not changed, so a bf16 model is not changed. An f64 model is an error.
