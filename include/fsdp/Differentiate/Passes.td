@@ -21,7 +21,7 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
 
     - Requires: functions with `fsdp.program` that are not differentiated yet.
     - Ensures: if targets may be ignored, the function has one more argument, `{fsdp.loss_weight}`,
-      which multiplies its loss. If not, all weights are 1, and the function is unchanged.
+      which multiplies its loss. If no target may be ignored, the pass changes nothing.
     - Keeps: all values before the loss.
 
     It is an error if a loss does not have the form `c + Σ c_i · cross_entropy`. All terms must have
