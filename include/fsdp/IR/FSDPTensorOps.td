@@ -12,8 +12,8 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_GatherRowsOp : FSDP_Op<"gather_rows", [Pure]> {
   let summary = "look up rows of a table at ids (an embedding)";
   let description = [{
-    `result[i.., :] = table[ids[i..], :]`. Ids must be in [0, rows). The op does not check them,
-    because the runtime checks the batch inputs (`fsdp.limit`).
+    `result[i.., :] = table[ids[i..], :]`. Ids must be in [0, rows). The op does not check ids,
+    because the runtime checks the ids of a batch (`fsdp.limit`).
 
     Constraints: (C1) the table has rank 2, and ids are integers; (C2) the result has the shape of
     the ids followed by the table's columns; (C3) the result has the table's element type.
@@ -109,7 +109,7 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       element           l mod per_sample: its place in the sample
     ```
 
-    `first` is the number that the first sample of the tensor has in the global batch. A sample has
+    `first` is the number of the tensor's first sample in the global batch. A sample has
     `per_sample` elements (default: the elements of one index of dimension 0). With `p` words per
     element, element `e` of a sample is computed from these words of Philox4x32-10:
 
@@ -178,7 +178,7 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
     - (C1) A, B and C have equal ranks of at least 2, and static shapes.
     - (C2) The leading dimensions (batches) of A, B and C are equal.
     - (C3) op(A) is M×K, op(B) is K×N, and C is M×N.
-    - (C4) A and B have equal element types. C has this type or the type of the sums.
+    - (C4) A and B have equal element types. C has their element type, or the type of the sums.
     - (C5) The result has the type of C.
     - (C6) The bias is 1-D, has N elements, and has the element type of C.
     - (C7) alpha and beta are finite.
