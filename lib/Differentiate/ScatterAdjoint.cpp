@@ -110,7 +110,8 @@ bool StructuredAdjoint::isConstantOver(ValueRange values, unsigned loop) {
   });
 }
 
-/// Returns the number of trailing indices that are distinct loops over a whole dimension.
+/// Returns the number of trailing indices of `extract` that are loop indices. Each of these loops
+/// covers a whole dimension of the tensor, and no other index depends on it.
 unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();

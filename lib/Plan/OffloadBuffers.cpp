@@ -25,7 +25,8 @@
 //    uses. Directly after the first of these uses, add a copy to the host. Directly before the
 //    second use, add a copy to a new buffer of the device.
 //
-// O(commands · bindings), and for activations O(accesses of a buffer). Sets lifetimes again. There
+// O(commands · bindings); each offloaded activation adds O(accesses of its buffer). Sets lifetimes
+// again. There
 // are separate copies for each launch, even if two launches need the same buffer.
 // ScheduleCollectives.cpp overlaps copies with computation.
 //

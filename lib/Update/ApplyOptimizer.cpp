@@ -75,7 +75,7 @@ private:
   Value block;
   Value clip, finite;             ///< values of slots of the step block
   Value seed, stepNumber;         ///< values of slots of the rank block
-  Value sites;                    ///< sites of the random numbers for the states of all units
+  Value sites;                    ///< `site` operands of the `fsdp.random` ops of all units
   Value shardIndex, replicaIndex; ///< indices of this rank on the axes; null without a mesh
   /// Factors of the update rule. The key is the compute type.
   DenseMap<Type, SmallVector<Value>> factors;

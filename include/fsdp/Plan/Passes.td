@@ -153,8 +153,8 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   let summary = "Keep state, gradients and activations in host memory";
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`).
-    - Ensures: in the programs over `@arena`, buffers of the kinds that `offload` names are in the
-      host's arena. The pass adds copies, so it computes the lifetimes of buffers again.
+    - Ensures: `offload` lists kinds of buffers. In the programs over `@arena`, the buffers of these
+      kinds are in the host's arena. The pass adds copies, so it computes the lifetimes of buffers again.
       - All buffers of a launch are in one arena. For the update of a unit, this is the arena that
         contains the unit's optimizer state. The other operands of the update are copied to this
         arena.

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Published stores the releases at one address. `released` contains the releases of the last
-// cluster that released there. `foreign` contains rows of other clusters: their earlier releases
-// there, and releases that the last cluster had acquired from them. A fence anywhere before a write
-// is treated like a fence immediately before the write.
+// A `Published` contains the releases that have been made at one address. `released` contains the
+// releases of the last cluster that released there. `foreign` contains rows of other clusters:
+// their earlier releases there, and releases that the last cluster had acquired from them. A fence
+// anywhere before a write is treated like a fence immediately before the write.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 // Copy number k of a cluster uses the agent of thread k modulo the number of threads. The time of
 // an agent grows between the reads and the writes of a copy. After a wait for the reads of a group,
-// a thread therefore covers the reads of the group, but not the writes of the group.
+// a thread is therefore ordered after the reads of the group, but not after its writes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -184,8 +184,8 @@ struct KeyOrder {
     return m.select(m.isEqual(unitOf(m, block), 0), m.i32(1), m.i32(2));
   }
 
-  /// Returns the part, kv head and block of keys that the block of threads `block` processes first
-  /// (`turn` 0) or second (`turn` 1).
+  /// A block of threads processes one or two blocks of keys. Returns the place of the first one
+  /// (`turn` 0) or of the second one (`turn` 1): its part, kv head and number.
   template <typename Math, typename T>
   Place<T> placeAt(Math &m, T block, T turn) const {
     T part = m.div(block, units() * keyBlocks), unit = unitOf(m, block),
