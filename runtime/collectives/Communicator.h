@@ -71,8 +71,8 @@ struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
   DType dtype;
-  uint64_t count;             ///< number of elements of the source (reduce_scatter: of the target)
-  uint32_t root;              ///< for a broadcast: index of the sender in its group
+  uint64_t count; ///< elements of the target of a reduce_scatter, otherwise of the source
+  uint32_t root;  ///< for a broadcast: index of the sender in its group
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
   uint32_t id;                ///< index of the command in the program, used in messages
   std::string label, unit;    ///< label and unit of the command, used in messages
@@ -159,8 +159,8 @@ public:
   /// collective. Each completed collective adds the size of its source or of its target, whichever
   /// is larger.
   const uint64_t *exchangedBytes() const { return exchanged; }
-  /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). This accounts for collectives that
-  /// are launched as parts of a CUDA graph.
+  /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). The caller counts in this way
+  /// the collectives that are launched as parts of a CUDA graph.
   void countExchanged(const uint64_t (&bytes)[4], int64_t times);
   /// Returns the number of bytes that each of n members would send if the collective used a ring
   /// algorithm. This number is (n - 1) / n times the size of the source or of the target, whichever

@@ -69,8 +69,7 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  // Any error other than ENOENT, for example that the name is too long, means that the file cannot
-  // be created.
+  // Any error other than ENOENT means that the file cannot be created. An example is ENAMETOOLONG.
   if (!exists && errno != ENOENT)
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)

@@ -19,7 +19,7 @@
 
 namespace fsdprt {
 
-/// Name of the tensor that contains the step block, in the file of a rank.
+/// In the file of a rank, the tensor with this name contains the step block of the rank.
 inline constexpr const char saveBlockName[] = "step_block";
 
 /// Returns an entry for each state that has a piece in the file of `rank`. The key is the name of

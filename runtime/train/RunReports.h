@@ -33,10 +33,10 @@ private:
 };
 
 struct StepCost {
-  double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
+  double seconds = 0, cpuSeconds = 0; ///< wall time; CPU time of all processes, in s
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {}; ///< bytes by type of collective, as in fsdprt_session_info
-  /// Seconds by which saves delayed the steps; empty without saves.
+  /// Time in seconds by which saves delayed this step; empty if no save was made before it.
   std::optional<double> saveStall;
 };
 

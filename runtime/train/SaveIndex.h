@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file index.json of a save (docs/how-to/save-and-resume.md) lists the run, step and mesh; the
-// units with their parameters; the states with their pieces; and the files with their sizes and
-// hashes. The last member of index.json is the hash of index.json itself.
+// The file index.json of a save (docs/how-to/save-and-resume.md) describes the run, the step and
+// the mesh. It lists units and their parameters, states and their pieces, and files with their
+// sizes and hashes. The last member of index.json is the hash of index.json itself.
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //

@@ -11,10 +11,9 @@
 //  3. The save and the artifact must have the same parameters, with the same names and shapes. The
 //     dtype of a parameter may differ if both dtypes are float types.
 //  4. For each state of each parameter, one range is added. A state whose role is parameter or
-//     master is loaded from one of the saved states of the parameter. The first existing state of
-//     these is loaded: a state with the same role and dtype, the master, the parameter. A moment is
-//     loaded from the saved state that has the same role. The save and the artifact must have the
-//     same optimizer states.
+//     master is loaded from the first of these states that the save has: the state with the same
+//     role and dtype, the master, or the parameter. A moment is loaded from the saved state that
+//     has the same role. The save and the artifact must have the same optimizer states.
 //
 // If the save does not fit the artifact, a single Error reports all differences. If several
 // parameters have the same problem with a state, the problem is reported once.

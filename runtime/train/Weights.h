@@ -14,8 +14,8 @@
 
 namespace fsdprt {
 
-/// `fromFile` parameters have initial values from the files of --init. `fromModel` parameters have
-/// initial values from the artifact.
+/// `fromFile` is the number of parameters whose initial values come from the files of --init, and
+/// `fromModel` is the number of parameters whose initial values come from the artifact.
 struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };

@@ -54,7 +54,7 @@ private:
     std::atomic<uint64_t> heard{0};
     /// seconds since the last message from the process arrived
     double still = 0;
-    // the texts with index `turn` are the current ones
+    // program[turn] and label[turn] are the current texts
     char program[2][64] = {}, label[2][144] = {};
     uint32_t turn = 0;
   };

@@ -10,7 +10,7 @@
 
 using namespace fsdprt;
 
-// One thread makes a copy of fewer bytes than this. All workers share every other copy.
+// Least number of bytes of a copy that is divided among all workers.
 static constexpr uint64_t leastBytesToShare = 256 << 10;
 
 Arena HostDevice::allocate(const fb::Layout &layout, Arena::Kind kind) {

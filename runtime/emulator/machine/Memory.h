@@ -100,7 +100,7 @@ struct Storage {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< for each thread of the cluster; empty without access
+  std::vector<Visit> visits; ///< index: thread of the cluster; empty before the first access
 
   void resize(uint64_t count);
 };

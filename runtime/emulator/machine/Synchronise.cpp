@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A `Published` contains the releases that have been made at one address. `released` contains the
-// releases of the last cluster that released there. `foreign` contains rows of other clusters:
-// their earlier releases there, and releases that the last cluster had acquired from them. A fence
-// anywhere before a write is treated like a fence immediately before the write.
+// releases of the last cluster that released at this address. `foreign` contains rows of other
+// clusters: their earlier releases at this address, and releases that the last cluster had acquired
+// from them. A fence anywhere before a write is treated like a fence immediately before the write.
 //
 //===----------------------------------------------------------------------===//
 
