@@ -25,7 +25,7 @@
 // (R3) The target of an all_gather is the concatenation of the sources of all members, in the order
 //      of the group. The source of a rank may be the rank's own segment of the target. The target
 //      of a broadcast is the source of member `root`.
-// (R4) The target of a reduce_scatter has `count` elements. They are the rank's own segment of the
+// (R4) The target of a reduce_scatter has `count` elements, which are the rank's own segment of the
 //      sum of all sources. The target of an all_reduce also has `count` elements, and is the whole
 //      sum. An all_reduce may be in place (source == target).
 // (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. If the elements are f64, a sum is

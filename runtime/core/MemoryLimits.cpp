@@ -42,8 +42,8 @@ static bool readNumber(const std::string &path, const char *key, uint64_t &value
 }
 
 namespace {
-/// Names of files in one version of control groups. The folder `mount` belongs to the root group.
-/// The folder of each group contains the files `limit` and `usage`.
+/// Names of files and keys in one version of control groups. The folder `mount` belongs to the root
+/// group. The folder of each group contains the files `limit` and `usage`.
 struct Hierarchy {
   const char *mount, *limit, *usage;
   const char *cached[2]; ///< keys in memory.stat for the sizes of cached files

@@ -113,7 +113,7 @@ private:
   RankGroupOptions options;
   std::unique_ptr<Communicator> communicator;
   Watchdog &watchdog;
-  uint32_t spins, first, numAsyncCopies = 0; ///< `numAsyncCopies` counts copies on channels
+  uint32_t spins, first, numAsyncCopies = 0; ///< numAsyncCopies: copies on channels
   std::unordered_map<const fb::Program *, DecodedProgram> programs;
   std::vector<std::shared_ptr<RankObserver>> observers;
   GroupContext context;

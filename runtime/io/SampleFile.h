@@ -10,7 +10,7 @@
 //     input 'images': 4x3x32x32 in f32     file: Nx3x32x32 in F64, F32, F16 or BF16
 //     input 'labels': 4 in i64             file: N in any integers
 //
-// The content of a file determines its format: .npy or safetensors. All other files are raw
+// A file is read as .npy or safetensors if its content has this format. All other files are read as
 // little-endian elements of the input's type. A safetensors file must have a tensor with the
 // input's name, or only one tensor. Floats are rounded to the input's type; integers keep their
 // values. The constructor checks all elements. If the input's type cannot represent a value, or an

@@ -33,10 +33,10 @@ private:
 };
 
 struct StepCost {
-  double seconds = 0, cpuSeconds = 0; ///< wall time; CPU time of all processes, in s
+  double seconds = 0, cpuSeconds = 0; ///< seconds: wall time; CPU time of all processes
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {}; ///< bytes by type of collective, as in fsdprt_session_info
-  /// Time in seconds by which saves delayed this step; empty if no save was made before it.
+  /// Result of SaveStalls::take() after the step, in seconds.
   std::optional<double> saveStall;
 };
 

@@ -53,7 +53,7 @@ public:
   };
   struct alignas(64) RankSlot {
     RankProgress progress;
-    alignas(64) std::atomic<uint64_t> heartbeat; ///< a thread of the process increments it
+    alignas(64) std::atomic<uint64_t> heartbeat; ///< counter that a separate thread increments
     std::atomic<uint32_t> finished;              ///< 1 if the rank has called leave()
     /// event for the waits of all groups whose first member is this rank
     alignas(64) SharedFutexEvent event;

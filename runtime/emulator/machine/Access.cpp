@@ -156,10 +156,11 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
 }
 
 /// Counts the passes that shared memory needs for an access. Shared memory consists of 32 banks
-/// that are 4 bytes wide. If an access has at most 4 bytes per lane, all lanes of a warp access
-/// memory at the same time. If an access has 8 bytes, half of the lanes do so, and if it has 16
-/// bytes, a quarter. Among the words that lanes access at the same time, count the distinct words
-/// in each bank. The number of passes is the largest of these counts.
+/// that are 4 bytes wide. With at most 4 bytes per lane, all lanes of a warp access memory at the
+/// same time. With 8 bytes per lane, half of the lanes access memory at a time, and with 16 bytes
+/// per lane, a quarter of the lanes. These lanes need as many passes as the largest number of
+/// distinct words that they access in a single bank. Counts all passes after the first as
+/// conflicts.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

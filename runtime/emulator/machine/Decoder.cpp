@@ -8,8 +8,8 @@
 //
 //  1. Assign offsets to parameters, local variables and shared variables.
 //  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements
-//     of its callee, which get their own registers and local memory. For each branch, record the
-//     label to which it jumps.
+//     of its callee. These statements get their own registers and local memory. For each branch,
+//     record the label to which it jumps.
 //  3. Resolve the labels, and find, for each branch, the instruction at which diverging lanes
 //     reconverge.
 //

@@ -164,7 +164,7 @@ struct NamedBarrier {
 /// State of an mbarrier (PTX ISA, "mbarrier objects").
 struct Mbarrier {
   uint32_t count = 0, pending = 0, phase = 0;
-  int64_t bytes = 0;        ///< number of announced bytes not yet received
+  int64_t bytes = 0;        ///< number of announced bytes that have not arrived yet
   uint32_t maker = 0;       ///< thread that executed mbarrier.init
   Time made = 0;            ///< time of `maker` at mbarrier.init
   uint32_t instruction = 0; ///< index of the mbarrier.init instruction

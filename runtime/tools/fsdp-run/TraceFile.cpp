@@ -15,8 +15,8 @@
 // the same name, apart from a number.
 //
 // The report states two percentages. The first percentage is the part of the time of collectives in
-// which the rank does not wait for them. For the second percentage, the bytes of
-// those collectives that have a launch between start and wait are divided by the bytes of all.
+// which the rank does not wait for them. The second percentage is the part of the
+// bytes of collectives for which at least one launch is between the start and the wait.
 //
 //===----------------------------------------------------------------------===//
 
