@@ -18,12 +18,11 @@ namespace fsdprt {
 
 /// Sizes and counts from which checkFits() computes the memory that a session needs.
 struct MemoryDemand {
-  uint64_t arena = 0,
-           reference = 0;      ///< bytes of one rank's arenas; bytes of the reference's arenas
-  uint64_t ranksOnMachine = 1; ///< number of ranks on this machine
-  uint64_t ranksMapped = 1;    ///< number of ranks whose arenas this process maps
-  uint64_t processes = 1;      ///< number of processes of the run on this machine
-  uint64_t threads = 1;        ///< number of threads of this process
+  uint64_t arena = 0, reference = 0; ///< bytes: arenas of one rank; arenas of the reference
+  uint64_t ranksOnMachine = 1;       ///< number of ranks on this machine
+  uint64_t ranksMapped = 1;          ///< number of ranks whose arenas this process maps
+  uint64_t processes = 1;            ///< number of processes of the run on this machine
+  uint64_t threads = 1;              ///< number of threads of this process
 };
 
 /// Throws Error if the address space of the process, the memory of the machine, or the memory limit

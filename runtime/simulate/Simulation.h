@@ -24,7 +24,7 @@ namespace fsdprt {
 /// Totals of all collectives that have the same kind and unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // `bytes`: source or target, whichever is larger
+  uint64_t runs = 0, bytes = 0; // `bytes`: size of source or target, whichever is larger
 
   /// Sums of times in seconds. `inFlight` adds the times from the beginning to the end of each
   /// collective. `alone` adds these times without delays by other transfers. `exposed` adds the

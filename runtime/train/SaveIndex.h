@@ -33,7 +33,7 @@ namespace fsdprt {
 struct RunState {
   uint64_t step = 0; ///< number of completed steps
   uint64_t seed = 0;
-  uint64_t nonfiniteSteps = 0; ///< number of consecutive non-finite steps at the end of the save
+  uint64_t nonfiniteSteps = 0; ///< number of consecutive non-finite steps directly before the save
   LearningRate rate;
 
   // The next members describe the source from which the samples are read. The samples of a step

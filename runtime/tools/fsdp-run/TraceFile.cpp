@@ -15,8 +15,8 @@
 // the same name, apart from a number.
 //
 // The report states two percentages. The first percentage is the part of the time of collectives in
-// which the rank does not wait for them. The second percentage is the part of the
-// bytes of collectives for which at least one launch is between the start and the wait.
+// which the rank does not wait for them. The second percentage is the part of the bytes
+// that belongs to collectives with at least one launch between their start and their wait.
 //
 //===----------------------------------------------------------------------===//
 
