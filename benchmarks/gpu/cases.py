@@ -92,7 +92,8 @@ def directions(each):
 def firsts(groups):
     """Returns {"headline": [[direction, name]], "smoke": [[direction, name, streams]]} for a bundle with these groups. Without the timed cases, the tiny ones
     stand for them, so that all parts of the suite can be rehearsed."""
-    if groups.get("timed"):
-        return {"headline": [[direction, each["name"]] for direction, each in headline()], "smoke": [[direction, each["name"], streams] for direction, each, streams in smoke()]}
+    if names := {each["name"] for each in groups.get("timed", [])}:
+        return {"headline": [[direction, each["name"]] for direction, each in headline() if each["name"] in names],
+                "smoke": [[direction, each["name"], streams] for direction, each, streams in smoke() if each["name"] in names]}
     tiny_ones = [(direction, each["name"]) for each in groups.get("tiny", []) for direction in directions(each)]
     return {"headline": [list(each) for each in tiny_ones], "smoke": [[*each, 2 if each[0] == "backward" else 1] for each in tiny_ones]}

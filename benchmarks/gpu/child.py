@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 
-KILL_SECONDS = 10  # how long a killed process is waited for
+from runs import KILL_SECONDS, die_with_parent
+
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
 
 
@@ -32,7 +33,7 @@ class Child:
         reading, writing = os.pipe()
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen([sys.executable, str(WORKER), str(writing), self.kind, self.what], stdin=subprocess.PIPE, stdout=self.errors,
-                                        stderr=self.errors, pass_fds=[writing], start_new_session=True)
+                                        stderr=self.errors, pass_fds=[writing], start_new_session=True, preexec_fn=die_with_parent)
         os.close(writing)
         self.results, self.pending, self.is_ready = reading, b"", False
         self.starts += 1

@@ -21,6 +21,7 @@ FAST_PEERS = ("cuBLASLt", "cuDNN", "FA3")  # those of the headline, which need n
 BY = {"ptx": 0.15, "smoke": 0.35, "headline": 0.65, "steps": 0.9}
 TINY_SECONDS, LARGE_SECONDS, COMPILED_SECONDS = 30, 90, 150
 LARGE = 1 << 22  # elements of a result from which a kernel is large
+NEED_NUMPY = ("repeat", "check", "time")  # kinds of jobs
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
@@ -83,12 +84,11 @@ class Plan:
         yield from self.smoke_runs()
 
     def smoke_runs(self):
-        """Yields runs of fsdp-run: a recorded step, several ranks, and a kernel with clusters."""
-        for model in self.models("tiny"):
-            for chip in self.best:
-                for what, ranks, gemm, options in checks_of(model):
-                    if options:
-                        yield self.training_job("smoke", model, chip, what, ranks, gemm, [*options, "--steps=3"])
+        """Yields runs of fsdp-run: recorded steps, two ranks, and a kernel with clusters."""
+        for model in self.models("tiny")[:1]:
+            for what, ranks, gemm, options in checks_of(model):
+                if options and ranks <= 2:
+                    yield self.training_job("smoke", model, self.best[0], what, ranks, gemm, options)
         clusters = [path for chip in self.best for path in self.artifacts(chip) if has_clusters(path)]
         for path in clusters[:1]:
             yield job("smoke", "clusters", path.name, self.best[0], "run", "host", LARGE_SECONDS, artifact=str(path), options=["--steps=2"])
@@ -143,7 +143,7 @@ class Plan:
                     yield self.step_job(model, what, gemm, graph, turn)
                 for what, how in (("PyTorch compile", "compile"), ("PyTorch eager", "eager")):
                     if how in self.options.peers:
-                        yield job("steps", f"{what}, turn {turn}", model["name"], "", "torch step", "host", 420, least=40, model=model, who=what, how=how, steps=self.options.steps)
+                        yield job("steps", f"{what}, turn {turn}", model["name"], "", "torch step", "host", 420, least=40, needs="peers", model=model, who=what, how=how, steps=self.options.steps)
                 for what, gemm, graph in ours[1:]:
                     yield self.step_job(model, what, gemm, graph, turn)
 

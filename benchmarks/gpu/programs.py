@@ -5,6 +5,7 @@ import sanitizer
 import shares
 import steps
 import training
+from bundle import BundleError
 from runs import Runner
 
 
@@ -21,7 +22,10 @@ class Programs:
                      "torch step": lambda: steps.time_torch(runner, bundle, job, seconds, self.peak),
                      "profile": lambda: shares.profile(runner, job, seconds),
                      "sanitizer": lambda: sanitizer.sanitize(runner, self.options, job, seconds)}
-        found = functions[job["kind"]]()
+        try:
+            found = functions[job["kind"]]()
+        except BundleError as error:
+            found = {"status": "error", "text": str(error)}
         if found["status"] != "hang":
             found.pop("waited", None)
         return found

@@ -6,9 +6,8 @@ import json
 import os
 import pathlib
 
-RIGHT = ("ok",)
-UNKNOWN = ("absent", "other chip")     # nothing to measure here
-LEFT = ("left out", "out of time")     # a continued run does them
+UNKNOWN = ("absent", "other chip", "skipped")  # nothing to measure here, or the kernel has failed before
+LEFT = ("left out", "out of time")             # a continued run does them
 WRONG = ("wrong", "unequal", "hang", "crash", "error", "refused", "no start", "lost")
 
 

@@ -1,5 +1,6 @@
 """Runs fsdp-run on the GPU in a process with a time limit, and parses its output."""
 import contextlib
+import ctypes
 import glob
 import json
 import math
@@ -14,6 +15,7 @@ import time
 
 HANGS = 4           # exit code of fsdp-run if a rank makes no progress; the message says between which commands
 WATCHDOG_SECONDS = 30
+SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
 KILL_SECONDS = 10  # how long a killed process is waited for
 LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and code: .*\((\d+) bytes\)",
          "planned_bytes": r"^memory planned: .*? per rank \((\d+) bytes\)",
@@ -21,11 +23,16 @@ LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and 
          "grown_bytes": r"^GPU memory besides the arenas: grew by (-?\d+) bytes"}
 
 
+def die_with_parent():
+    """Lets the kernel kill the calling process when its parent ends. A process that hangs would otherwise keep the GPU."""
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
 def run_process(words, seconds, environment=None):
     """Runs a command and returns (exit code, output, seconds). The exit code is None if the process and its children were killed at the time limit."""
     began = time.monotonic()
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               env={**os.environ, **(environment or {})}, start_new_session=True)
+                               env={**os.environ, **(environment or {})}, start_new_session=True, preexec_fn=die_with_parent)
     text = ""
     try:
         text, code = process.communicate(timeout=seconds)[0], process.returncode

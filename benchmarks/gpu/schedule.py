@@ -56,14 +56,14 @@ class Schedule:
         if self.lost:
             self.left_out.append((job, self.lost))
         elif reason := self.dead.get(key_of(job) if "case" in job and job["child"] == "kernels" else None):
-            self.left_out.append((job, reason))
+            self.write(job, {"status": "skipped", "text": reason})
         elif self.clock.left() < job["least"]:
             self.left_out.append((job, "no time was left"))
         else:
             self.run_job(job)
 
     def run_job(self, job):
-        count, text = self.failed_starts.get(job["child"], (0, ""))
+        count, text = self.failed_starts.get(job.get("needs", job["child"]), (0, ""))
         if count >= STARTS:
             return self.write(job, {"status": "absent", "text": text})
         seconds = min(job["limit"], self.clock.left())
