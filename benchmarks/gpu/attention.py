@@ -115,8 +115,8 @@ class Problem:
         return low(weights @ self.v[b, self.kv(h)].astype(kind)), lse, weights
 
     def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x, i=ALL, j=ALL):
-        """Returns what the queries i of head h contribute to the gradients dk and dv of the keys j and to dslope, and what these keys contribute to dq of
-        these queries, as (dq, dk, dv, dslope). `o` and `weights` are those of these queries and keys."""
+        """Returns (dq, dk, dv, dslope): what the queries i of head h contribute to the gradients of the keys j and of the slope, and these keys to dq of
+        these queries. `o` and `weights` are those of these queries and keys."""
         q, k, v, do = (x.astype(kind) for x in (self.q[b, h][i], self.k[b, self.kv(h)][j], self.v[b, self.kv(h)][j], self.do[b, h][i]))
         _, slope = self.scores(b, h, kind, low, i, j)
         dv = low(weights.T @ do)

@@ -53,8 +53,8 @@ def headline():
 
 
 def smoke():
-    """Yields (direction, case, streams) of the kernels that run repeatedly and must give equal bits: the order in which blocks add to dQ, alone and beside
-    a second launch; O in Q's memory; barriers of clusters."""
+    """Yields (direction, case, streams) of the kernels that run repeatedly and must give equal bits. They depend on what only hardware tests: the order in
+    which blocks add to dQ, alone and beside a second launch; O in Q's memory; barriers of clusters."""
     full, shared = case("bf16", 2, 16, 16, 8192, 8192, 128), case("bf16", 1, 64, 8, 8192, 8192, 128, "none", "causal")
     yield "forward", full, 1
     yield "product", product("bf16", "nt", 8192, 8192, 8192), 1

@@ -20,7 +20,7 @@ PEERS = {"product": ("cuBLASLt",), "forward": ("cuDNN", "FA3", "FA2", "efficient
 FAST_PEERS = ("cuBLASLt", "cuDNN", "FA3")  # those of the headline, which need no compilation
 BY = {"ptx": 0.15, "smoke": 0.35, "headline": 0.65, "steps": 0.9}
 TINY_SECONDS, LARGE_SECONDS, COMPILED_SECONDS = 30, 90, 150
-LARGE = 1 << 22  # elements of a result from which a kernel is large
+LARGE = 1 << 22  # elements of a result above which a kernel has more time
 NEED_NUMPY = ("repeat", "check", "time")  # kinds of jobs
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
@@ -55,10 +55,10 @@ class Plan:
 
     def kernel_job(self, part, kind, case, direction, chip, **members):
         size = case["m"] * case["n"] if direction == "product" else case["b"] * case["h"] * case["s"] * case["d"]
-        limit = LARGE_SECONDS if size >= LARGE else TINY_SECONDS
+        limit = LARGE_SECONDS if size > LARGE else TINY_SECONDS
         what = members.pop("what", direction)
         return job(part, what, case["name"], chip, kind, "kernels", limit, path=str(self.bundle / case["name"] / chip), case=case, direction=direction,
-                   spots=size >= LARGE, **members)
+                   spots=size > self.options.whole, **members)
 
     def time_jobs(self, part, case, direction, chip, peers):
         """Yields our time and those of other libraries. They are measured one after another, so that clocks and temperature are alike."""

@@ -16,9 +16,9 @@
 // order with seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel number N never
 // ends; with fail:N, kernel number N fails; with slow:N, each kernel takes N ms longer; with
 // unordered, streams ignore events. With hang:ENTRY and fail:ENTRY the fault is in each launch of
-// an entry; calls that wait for a hanging one do not return. crash:ENTRY ends the process, and
-// flip:ENTRY changes a bit of the results of every second launch. If one of these variables has
-// another value, cuInit fails, so that typing errors are detected.
+// an entry; calls that wait for a hanging one do not return. The fault crash:ENTRY ends the
+// process, and flip:ENTRY changes a bit of the results of every second launch. If one of these
+// variables has another value, cuInit fails, so that typing errors are detected.
 //
 //===----------------------------------------------------------------------===//
 
