@@ -1,5 +1,7 @@
 """Checks, repeats and times a kernel of a bundle. Each function returns the members of a row."""
 import ctypes
+import functools
+import json
 import time
 
 from bundle import Bundle
@@ -11,6 +13,14 @@ from stopwatch import Stopwatch, measure_rounds, summarise
 CHUNK_SECONDS = 0.5  # duration of the runs between two looks at the clock
 
 
+@functools.lru_cache(maxsize=2)
+def subject_of(text):
+    """Returns the check of a kernel and its operands. Drawing those of a large kernel takes seconds, and it is often run more than once in a row."""
+    direction, case, spots = json.loads(text)
+    subject = SUBJECTS[direction](case, spots)
+    return subject, subject.inputs()
+
+
 class Opened:
     """A kernel with its operands on the device."""
 
@@ -18,10 +28,10 @@ class Opened:
         self.driver = driver
         with Bundle(driver, job["path"]) as bundle:
             self.source = bundle.source
-            self.subject = SUBJECTS[job["direction"]](job["case"], job["spots"])
+            self.subject, inputs = subject_of(json.dumps([job["direction"], job["case"], job["spots"]]))
             self.kernel = bundle.kernel(self.subject.prefix + job["case"]["name"])
             self.module, bundle.module = bundle.module, None
-        self.placed = Placed(driver, self.kernel, self.subject.inputs())
+        self.placed = Placed(driver, self.kernel, inputs)
 
     def check(self, stream=None):
         """Runs the kernel once and compares its results."""

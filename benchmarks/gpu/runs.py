@@ -14,7 +14,6 @@ import tempfile
 import time
 
 HANGS = 4           # exit code of fsdp-run if a rank makes no progress; the message says between which commands
-WATCHDOG_SECONDS = 30
 SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
 KILL_SECONDS = 10  # how long a killed process is waited for
 LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and code: .*\((\d+) bytes\)",
@@ -73,7 +72,7 @@ class Runner:
         """Runs fsdp-run and returns its results as a dict. The member "problem" of the dict describes a failure, or is None if the run succeeded."""
         metrics = self.folder / "run.jsonl"
         metrics.unlink(missing_ok=True)
-        words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", f"--timeout-seconds={max(1, min(WATCHDOG_SECONDS, seconds / 3)):.0f}", *options]
+        words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", f"--timeout-seconds={max(1, seconds / 2):.0f}", *options]
         try:
             code, text, taken = run_process(words, seconds, self.environment)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Stands for peers.py: libraries that take a millisecond, or do what FAKE_PEER says, a comma-separated list of NAME:hang, NAME:crash, NAME:error,
+"""Stands for peers.py: libraries that take a millisecond, or do what FAKE_PEER says, a comma-separated list of NAME:hang (in the forward), NAME:crash, NAME:error,
 NAME:refuse, or `absent` for a module that cannot start. `delete:FILE` deletes a file."""
 import os
 import pathlib
@@ -22,7 +22,7 @@ def prepare(name, case, direction):
     if "delete" in PLANTED:
         pathlib.Path(PLANTED["delete"]).unlink(missing_ok=True)
     planted = PLANTED.get(name)
-    if planted == "hang":
+    if planted == "hang" and direction == "forward":
         time.sleep(1000)
     if planted == "crash":
         print("cannot go on", file=sys.stderr)
