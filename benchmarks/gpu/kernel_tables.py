@@ -52,7 +52,7 @@ def times_section(results, part, title):
     return [f"## {title}", "", "Medians of rounds; spread is from the first to the last decile. TFLOP/s count 4 operations per pair of query and key and column (10 backward), half "
             "where causal; of products 2 m n k. Predicted: by the clocks of the plan; measured over predicted is the ratio of TFLOP/s. Ratio: the time of the best other "
             "library over ours.", "",
-            *table(["code", "direction", "case", "ms", "spread", "TFLOP/s", "predicted TFLOP/s", "measured over predicted", "best other", "ms", "ratio", "others", ""], cells), ""]
+            *table(["code", "direction", "case", "ms", "spread", "TFLOP/s", "predicted TFLOP/s", "measured over predicted", "best other", "ms", "ratio", "others", "MHz, memory MHz, W, C", ""], cells), ""]
 
 
 def time_cells(results, row):
@@ -62,7 +62,7 @@ def time_cells(results, row):
     ratio = best["ms"] / ms if best and ms else None
     return [row["chip"], row["direction"], row["name"], number(ms), share(row.get("spread")), number(rate(ms), ".0f"), number(rate(predicted), ".0f"),
             number(predicted / ms if predicted and ms else None, ".2f"), best["peer"] if best else "", number(best["ms"]) if best else "", number(ratio, ".2f"),
-            "; ".join(others), "" if row["status"] == "ok" else f"**{row['status']}** {row['text'][:200]}"]
+            "; ".join(others), row.get("clocks") or "", "" if row["status"] == "ok" else f"**{row['status']}** {row['text'][:200]}"]
 
 
 def goals(results):

@@ -2,6 +2,7 @@
 import ctypes
 import functools
 import json
+import subprocess
 import time
 
 from bundle import Bundle
@@ -103,12 +104,21 @@ def run_lanes(driver, lanes, runs, seconds):
     return done, time.monotonic() - began
 
 
+def read_clocks():
+    """Returns the clocks in MHz of multiprocessors and memory, the power in W and the temperature in C, or None without nvidia-smi."""
+    query = ["nvidia-smi", "--query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu", "--format=csv,noheader,nounits"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, timeout=10).stdout.strip().splitlines()[0]
+    except (OSError, IndexError, subprocess.TimeoutExpired):
+        return None
+
+
 def time_kernel(driver, job):
     """Checks a kernel, then times it in rounds."""
     opened = Opened(driver, job)
     row = {**opened.check(), "source": opened.source}
     times = measure_rounds(Stopwatch(driver).milliseconds, opened.kernel.prepare(opened.placed.addresses), job["rounds"])
-    row.update(summarise(times), flops=opened.subject.flops())
+    row.update(summarise(times), flops=opened.subject.flops(), clocks=read_clocks() if job["part"] == "headline" else None)
     opened.close()
     return row
 

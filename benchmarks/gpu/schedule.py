@@ -32,12 +32,23 @@ def key_of(job):
     return (job["chip"], job.get("direction"), job["name"])
 
 
-class Schedule:
-    """`children` maps kinds of processes to objects with run(job, seconds), which returns {"status", "text", ...}."""
+def is_fatal(job, status):
+    """Returns true if a kernel that has this status is not run again. One that hangs beside itself may end alone."""
+    return status in FATAL and "case" in job and job["child"] == "kernels" and job.get("streams", 1) == 1
 
-    def __init__(self, jobs, clock, rows, children, predictions, say):
+
+def reason_of(job, status):
+    return f"{job['part']}, {job['what']}: {status}"
+
+
+class Schedule:
+    """`children` maps kinds of processes to objects with run(job, seconds), which returns {"status", "text", ...}. `earlier` are the rows of a continued
+    run."""
+
+    def __init__(self, jobs, earlier, clock, rows, children, predictions, say):
         self.jobs, self.clock, self.rows, self.children, self.predictions, self.say = jobs, clock, rows, children, predictions, say
-        self.failed_starts, self.dead, self.lost, self.left_out = {}, {}, None, []
+        self.failed_starts, self.lost, self.left_out = {}, None, []
+        self.dead = {key_of(row): reason_of(row, row["status"]) for row in earlier if is_fatal(row, row["status"])}
 
     def run(self):
         pending = self.jobs
@@ -55,7 +66,7 @@ class Schedule:
     def run_or_leave(self, job):
         if self.lost:
             self.left_out.append((job, self.lost))
-        elif reason := self.dead.get(key_of(job) if "case" in job and job["child"] == "kernels" else None):
+        elif "case" in job and job["child"] == "kernels" and (reason := self.dead.get(key_of(job))):
             self.write(job, {"status": "skipped", "text": reason})
         elif self.clock.left() < job["least"]:
             self.left_out.append((job, "no time was left"))
@@ -75,8 +86,8 @@ class Schedule:
             result["status"] = "out of time"
         if status == "no start":
             self.count_start(job, result)
-        if status in FATAL and job.get("streams", 1) == 1 and result["status"] != "out of time":
-            self.dead[key_of(job)] = f"{job['part']}, {job['what']}: {status}"
+        if is_fatal(job, result["status"]):
+            self.dead[key_of(job)] = reason_of(job, status)
         self.write(job, result)
         if status in ("hang", "crash") and job["child"] != "peers":
             self.ping()
@@ -102,7 +113,7 @@ class Schedule:
             self.write(job, {"status": "lost", "text": self.lost})
 
     def write(self, job, result):
-        members = {name: job.get(name) for name in ("id", "part", "what", "name", "chip", "kind", "child", "case", "direction", "peer", "who", "gemm", "tool", "graph")}
+        members = {name: job.get(name) for name in ("id", "part", "what", "name", "chip", "kind", "child", "case", "direction", "peer", "who", "gemm", "tool", "graph", "streams")}
         row = {**{name: value for name, value in members.items() if value is not None}, **result, "at": round(self.clock.used(), 1)}
         if predicted := self.predictions.of(job):
             row["predicted"] = predicted
