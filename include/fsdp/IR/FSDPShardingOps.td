@@ -81,7 +81,7 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
       the next list.
     - (C5) A `hoisted` unit has `reshard false`.
     - (C6) A unit with `within` N has `reshard true`, and its parameters are split over `shard`. N
-      is at least 2, less than `shards`, and divides `shards`.
+      is at least 2 and less than `shards`, and N divides `shards`.
     - (C7) The dtype is a float, or an integer if no parameter is trained.
     - (C8) A unit with `rows` consists of one table: a float parameter of rank 2 at offset 0. A
       shard consists of whole rows.
@@ -301,10 +301,6 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
   let hasCanonicalizeMethod = 1;
   let assemblyFormat = "$input $mesh $axes `root` $root attr-dict `:` type($input)";
 }
-
-//===----------------------------------------------------------------------===//
-// Collectives in flight
-//===----------------------------------------------------------------------===//
 
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 

@@ -390,9 +390,9 @@ def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::Fun
   let description = [{
     - Requires: lookups, softmax and losses are raised, because fused bodies hide them.
     - Ensures: an elementwise generic with a single reader is fused into the reader if the reader is
-      an elementwise generic too. Two kinds of generics are not fused into a reader: a generic with
-      a costly function, such as cos, that the reader would evaluate more than once per element, and
-      a generic that rounds values to a narrower type.
+      an elementwise generic too. A generic with a costly function, such as cos, is not fused if the
+      reader would evaluate the function more than once per element. A generic that rounds values to
+      a narrower type is not fused either.
     - Keeps: values, bit for bit; contractions are not changed.
   }];
   let statistics = [Statistic<"numFused", "num-fused", "Generics removed">];

@@ -229,8 +229,9 @@ def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures:
-      - the arguments of `step`, `eval` and `reference` are, for each unit, the parameters and, if
-        trained, the state; then the step block, the rank block and the batch;
+      - the first arguments of `step`, `eval` and `reference` are the parameters of each unit,
+        followed by its state if the unit is trained; then come the step block, the rank block and
+        the batch;
       - every result updates one argument of its type;
       - `step` and `reference` update all state, and `eval` updates only the step block.
     - Keeps: the IR.
