@@ -114,19 +114,11 @@ class Problem:
         weights = low(weights / np.where(total == 0, 1, total))
         return low(weights @ self.v[b, self.kv(h)].astype(kind)), lse, weights
 
-<<<<<<< HEAD
     def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x, i=ALL, j=ALL):
         """Returns (dq, dk, dv, dslope): what the queries i of head h contribute to the gradients of the keys j and of the slope, and these keys to dq of
         these queries. `o` and `weights` are those of these queries and keys."""
         q, k, v, do = (x.astype(kind) for x in (self.q[b, h][i], self.k[b, self.kv(h)][j], self.v[b, self.kv(h)][j], self.do[b, h][i]))
         _, slope = self.scores(b, h, kind, low, i, j)
-=======
-    def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x):
-        """Returns the addends of head h in the gradients dq, dk, dv and dslope."""
-        kv = h * self.case["hkv"] // self.case["h"]
-        q, k, v, do = (x.astype(kind) for x in (self.q[b, h], self.k[b, kv], self.v[b, kv], self.do[b, h]))
-        _, slope = self.scores(b, h, kind, low)
->>>>>>> origin/main
         dv = low(weights.T @ do)
         ds = low(weights * (low(do @ v.T) - (do * o.astype(kind)).sum(1, keepdims=True)))
         dslope = (ds * self.distance(kind, i, j)).sum() if self.case["score"] == "alibi" else 0.0

@@ -14,28 +14,9 @@ SPOTS, COLUMNS = 16, 256  # numbers of queries, keys or rows that are compared, 
 ROWS = 512                # queries whose scores are computed at once
 
 
-<<<<<<< HEAD
 def spread(count, most):
     """Returns the numbers below `count`, or `most` evenly spaced ones of them, with the first and the last."""
     return np.arange(count) if count <= most else np.unique(np.linspace(0, count - 1, most).astype(int))
-=======
-def place(driver, kernel, inputs):
-    """Allocates the bindings on the device. Copies the inputs to the device, and fills the results with NaN. GUARD bytes follow each binding."""
-    addresses, results = [], []
-    for number, binding in enumerate(kernel.bindings):
-        size = ITEM_BYTES[binding["dtype"]] * int(np.prod(binding["shape"], dtype=np.int64))
-        address = driver.allocate(size + GUARD)
-        if binding["out"]:
-            driver.fill(address, 0xff, size + GUARD)
-            results.append((address, size, binding))
-        else:
-            data = np.ascontiguousarray(inputs[number]).tobytes()
-            if len(data) != size:
-                raise SystemExit(f"{kernel.name}: expected {size} bytes as input of binding {number}, found {len(data)}")
-            driver.upload(address, data)
-        addresses.append(address)
-    return addresses, results
->>>>>>> origin/main
 
 
 class Comparison:

@@ -21,14 +21,9 @@ class Product:
         self.other = draw(c["m"], c["n"]) if c["epilogue"] == "residual" else None
 
     def inputs(self):
-<<<<<<< HEAD
-        """Returns the operands of the kernel in order, as the bits of their types."""
+        """Returns the operands of the kernel in order. Each operand is an array of the bits of its elements."""
         more = {"none": [], "bias": [self.bias], "residual": [self.bias, self.other]}[self.case["epilogue"]]
         return [exact_bits(x, self.case["dtype"]) if x.ndim == 2 else x for x in (self.a, self.b, *more)]
-=======
-        """Returns the operands of the kernel in order. Each operand is an array of the bits of its elements."""
-        return [to_bits(self.a, self.case["dtype"]), to_bits(self.b, self.case["dtype"])] + ([self.bias] if self.case["epilogue"] == "bias" else [])
->>>>>>> origin/main
 
     def result(self, kind=np.float64, rows=ALL, columns=ALL):
         a = self.a[:, rows].T if self.case["transposes"][0] == "t" else self.a[rows]

@@ -22,20 +22,9 @@ LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and 
          "grown_bytes": r"^GPU memory besides the arenas: grew by (-?\d+) bytes"}
 
 
-<<<<<<< HEAD
 def die_with_parent():
     """Lets the kernel kill the calling process when its parent ends. A process that hangs would otherwise keep the GPU."""
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-=======
-class Clock:
-    """Counts down the seconds that remain for one part of the suite."""
-
-    def __init__(self, seconds):
-        self.end = time.monotonic() + seconds
-
-    def left(self):
-        return max(0.0, self.end - time.monotonic())
->>>>>>> origin/main
 
 
 def run_process(words, seconds, environment=None):

@@ -41,7 +41,6 @@ def time_artifact(runner, job, seconds, peak):
     return {**row, **summary_of(job["model"], times, peak)} if times else {**row, "status": "error", "text": "fsdp-run reported no step"}
 
 
-<<<<<<< HEAD
 def time_torch(runner, bundle, job, seconds, peak):
     """Runs the steps in PyTorch, and returns the members of a row."""
     path = runner.folder / f"{job['model']['name']}.json"
@@ -58,79 +57,3 @@ def time_torch(runner, bundle, job, seconds, peak):
     if code or "ms" not in found:
         return {"status": "crash" if code and code < 0 else "error", "text": f"exit code {code}: {last_line(text)}"}
     return {"status": "ok", "text": "", "peak_bytes": found["peak_bytes"], "software": found["software"], **summary_of(job["model"], found["ms"], peak)}
-=======
-def contenders(runner, arguments, chips, model):
-    path = runner.folder / f"{model['name']}.json"
-    path.write_text(json.dumps(model))
-    artifact = lambda chip, gemm: arguments.bundle / "models" / chip / models.artifact_name(model, 1, gemm)
-    ours = [Ours(runner, artifact(chip, gemm), chip, gemm, graph, arguments.steps) for chip in chips for gemm in model["gemm"] for graph in (True, False)]
-    return ours + [Peer(arguments.bundle / "torch_steps.py", path, name, how, arguments.torch_device, arguments.steps) for name, how in PEERS.items()]
-
-
-def summarise(model, each, times, problem, peak_bytes, peak):
-    tokens = models.tokens_per_step(model)
-    row = {"model": model["name"], "who": each.name, "chip": each.chip, "ms": None, "turns": times, "problem": problem, "peak_bytes": peak_bytes}
-    flat = sorted(ms for turn in times for ms in turn)
-    if flat:
-        row["ms"] = statistics.median(flat)
-        row["spread"] = (flat[-1 - len(flat) // 10] - flat[len(flat) // 10]) / row["ms"]
-        row["tokens_per_second"] = tokens / row["ms"] * 1e3
-        row["tflops"] = models.flops_per_token(model) * tokens / row["ms"] / 1e9
-        row["utilisation"] = row["tflops"] / peak if peak else None
-    return row
-
-
-def add_ratios(rows):
-    """Stores in each row the ratios of the row's speed to the speed of each PyTorch contender."""
-    peers = {row["who"]: row["ms"] for row in rows if row["who"] in PEERS and row["ms"]}
-    for row in rows:
-        row["ratios"] = {who: ms / row["ms"] for who, ms in peers.items() if row["ms"] and row["who"] not in PEERS}
-
-
-def time_model(everybody, model, turns, clock, peak, say):
-    """Returns a row of results for each contender. If a contender fails in a turn, it is not run in the following turns."""
-    times, problems, bytes_, longest = ({each: start() for each in everybody} for start in (list, type(None), type(None), float))
-    for number in range(turns):
-        for each in everybody:
-            if problems[each]:
-                continue
-            left = clock.left()
-            if left < max(1, longest[each]):
-                problems[each] = f"{len(times[each])} of {turns} turns: {SPENT}"
-                continue
-            found = each.turn(min(PROCESS_SECONDS, left))
-            longest[each] = max(longest[each], left - clock.left())
-            problems[each], bytes_[each] = found["problem"], found["peak_bytes"]
-            if found["ms"] and not found["problem"]:
-                times[each].append(found["ms"])
-            took = f"{statistics.median(found['ms']):.2f} ms" if found["ms"] else ""
-            say(f"{model['name']}, {each.name}, turn {number + 1}: {found['problem'] or took}")
-    rows = [summarise(model, each, times[each], problems[each], bytes_[each], peak) for each in everybody]
-    add_ratios(rows)
-    return rows
-
-
-def is_wrong(row):
-    """Returns true if the row is that of an artifact that failed. An artifact has not failed if it was not run because of the time limit."""
-    return row["who"] not in PEERS and bool(row["problem"]) and not row["problem"].endswith(SPENT)
-
-
-def time_steps(runner, arguments, wanted, chips, device, clock, say):
-    """Times all contenders for each model, and returns the report."""
-    peak, rows = peak_of(device), []
-    for model in wanted:
-        rows += time_model(contenders(runner, arguments, chips, model), model, arguments.turns, clock, peak, say)
-    return {"rows": rows, "peak": peak, "turns": arguments.turns, "wrong": sum(is_wrong(row) for row in rows)}
-
-
-def worst_ratio(rows):
-    """For each pair of a model and a PyTorch contender, finds the highest ratio of all artifacts. Returns (ratio, row, peer) of the pair with the
-    lowest of these ratios, or None if there are no ratios."""
-    best = {}
-    for row in rows:
-        for who, ratio in row["ratios"].items():
-            key = (row["model"], who)
-            if key not in best or ratio > best[key][0]:
-                best[key] = (ratio, row, who)
-    return min(best.values(), key=lambda each: each[0]) if best else None
->>>>>>> origin/main

@@ -12,19 +12,8 @@ import os
 import sys
 
 
-<<<<<<< HEAD
 class Kernels:
     """Runs jobs with kernels of a bundle."""
-=======
-def failed(job, text):
-    """Returns a failed result with the same members as a result of check(). This result is used if the check of a kernel raised an error or ended the
-    process."""
-    return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
-
-
-class Checker:
-    """Runs checks. Consecutive jobs of the same case and the same chip share an open bundle."""
->>>>>>> origin/main
 
     def __init__(self, file):
         from driver import Driver
