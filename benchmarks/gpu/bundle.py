@@ -2,7 +2,6 @@
 ptxas was available, kernels.cubin."""
 import ctypes
 import json
-import os
 import pathlib
 import re
 
@@ -54,13 +53,6 @@ def read_losses(path, steps):
     if wrong:
         raise BundleError(f"{path}: expected losses that are numbers and not 0, found {json.dumps(wrong[0])[:80]}")
     return losses
-
-
-def check_program(path):
-    if not path.is_file():
-        raise BundleError(f"{path}: expected a program, found no file")
-    if not os.access(path, os.X_OK):
-        raise BundleError(f"{path}: expected a program, found a file without permission to execute")
 
 
 def read_description(folder):

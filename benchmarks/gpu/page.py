@@ -71,11 +71,17 @@ def markdown_of(results):
     return "\n".join(line for section in sections for line in section).rstrip() + "\n"
 
 
-def write(rows, folder):
-    """Writes both files and prints a summary. Returns the exit code of run_all: 1 if a result is wrong or missing because something failed."""
+def save(rows, folder):
+    """Writes both files and returns the results."""
     results = Results(rows)
     (folder / "gpu.md").write_text(markdown_of(results))
     (folder / "gpu.json").write_text(json.dumps({"headers": results.headers, "rows": results.rows}, indent=1) + "\n")
+    return results
+
+
+def write(rows, folder):
+    """Writes both files and prints a summary. Returns the exit code of run_all: 1 if a result is wrong or missing because something failed."""
+    results = save(rows, folder)
     for row in results.wrong():
         print(f"FAILED {row_kinds.describe(row)}")
     left = {}

@@ -43,10 +43,11 @@ def reason_of(job, status):
 
 class Schedule:
     """`children` maps kinds of processes to objects with run(job, seconds), which returns {"status", "text", ...}. `earlier` are the rows of a continued
-    run."""
+    run. `save` writes the page after each part."""
 
-    def __init__(self, jobs, earlier, clock, rows, children, predictions, say):
+    def __init__(self, jobs, earlier, clock, rows, children, predictions, say, save):
         self.jobs, self.clock, self.rows, self.children, self.predictions, self.say = jobs, clock, rows, children, predictions, say
+        self.save, self.part = save, None
         self.failed_starts, self.lost, self.left_out = {}, None, []
         self.dead = {key_of(row): reason_of(row, row["status"]) for row in earlier if is_fatal(row, row["status"])}
 
@@ -74,6 +75,9 @@ class Schedule:
             self.run_job(job)
 
     def run_job(self, job):
+        if self.part not in (None, job["part"]):
+            self.save()
+        self.part = job["part"]
         count, text = self.failed_starts.get(job.get("needs", job["child"]), (0, ""))
         if count >= STARTS:
             return self.write(job, {"status": "absent", "text": text})
