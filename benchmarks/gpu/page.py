@@ -60,7 +60,7 @@ def counts(results):
     found = {}
     for row in results.rows:
         found[row["status"]] = found.get(row["status"], 0) + 1
-    return ", ".join(f"{count} {status}" for status, count in sorted(found.items(), key=lambda each: each[0] != "ok"))
+    return ", ".join(f"{count} {status}" for status, count in sorted(found.items(), key=lambda each: (each[0] != "ok", each[0])))
 
 
 def markdown_of(results):
