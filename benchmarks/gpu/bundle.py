@@ -1,5 +1,5 @@
-"""Reads bundles that benchmarks/gpu/build has written. A folder CASE/CHIP/ contains kernels.json, which describes the launches, kernels.ptx, and, if
-ptxas was available, kernels.cubin."""
+"""Reads bundles that benchmarks/gpu/build has written. A folder CASE/CHIP/ contains kernels.ptx, kernels.json (the launches) and, if ptxas was
+available, kernels.cubin."""
 import ctypes
 import json
 import pathlib
@@ -12,7 +12,7 @@ ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8":
 
 
 class BundleError(Exception):
-    """The error that a file of a bundle is missing, or that it does not have the form that benchmarks/gpu/build writes."""
+    """A file of a bundle is missing, or does not have the form that benchmarks/gpu/build writes."""
 
 
 def read_json(path, expected):

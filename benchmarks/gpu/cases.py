@@ -1,4 +1,4 @@
-"""The cases that are checked and timed. The name of a kernel in the bundle is a prefix for its direction followed by the name of its case."""
+"""The cases that are checked and timed. The name of a kernel in the bundle consists of a prefix for the direction and the name of the case."""
 
 
 def case(dtype, b, h, hkv, s, keys, d, score="none", mask="none", dv=None):

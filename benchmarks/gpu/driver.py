@@ -1,4 +1,4 @@
-"""Calls the functions of CUDA's driver API that launch kernels. They come from libcuda.so.1, or from the emulator's libfsdp-emulated-cuda.so."""
+"""Calls functions of CUDA's driver API to launch kernels. These functions are in libcuda.so.1 or the emulator's libfsdp-emulated-cuda.so."""
 import ctypes
 
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

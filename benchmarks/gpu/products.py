@@ -1,4 +1,4 @@
-"""Matrix products: their inputs, and their results in float64. Needs numpy.
+"""Computes the inputs of matrix products, and their results in float64. Needs numpy.
 
 A case is a dict: dtype, transposes (nn, nt, tn or tt: one letter each for A and B, where t means that A is stored as k x m or B as n x k), m, n, k,
 epilogue (none, bias, residual: a bias and another matrix of the result's shape). The result has the element type `dtype`.

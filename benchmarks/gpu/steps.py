@@ -1,4 +1,4 @@
-"""Times training steps of several contenders: fsdp-mlir with each GEMM backend, with and without a CUDA graph, and PyTorch compiled and eager.
+"""Times training steps. The contenders are fsdp-mlir (each GEMM backend, with and without a CUDA graph) and PyTorch (compiled and eager).
 
 Each contender runs in several turns. A turn is a process with a time limit, and during a turn no other contender uses the GPU. The steps of fsdp-mlir are
 timed one by one. The time of a step begins when the inputs are on the host and ends when the loss is on the host. PyTorch's steps of a turn are timed as

@@ -9,7 +9,7 @@
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
-//   on the wire payload * (n - 1) / n per rank of n, twice that for an all_reduce
+//   sent        payload * (n - 1) / n bytes by each of n ranks; for an all_reduce, twice as many
 //
 //===----------------------------------------------------------------------===//
 

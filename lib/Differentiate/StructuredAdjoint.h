@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 
 class StructuredAdjoint {
 public:
-  /// `results` are the results of `op` or, if `op` is a copy of a named op, of the named op.
+  /// `results` are the results of `op`, or of the named op of which `op` is a copy.
   StructuredAdjoint(linalg::GenericOp op, ValueRange results, Cotangents &cotangents)
       : op(op), results(results), cotangents(cotangents), b(cotangents.b), loc(op.getLoc()),
         body(*op.getBody()) {}

@@ -111,7 +111,7 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
     if (!index)
       return false;
     Value updated = func.getBody().front().getTerminator()->getOperand(*index);
-    // The update may be a piece that is gathered.
+    // If the updated value is the result of a gather, the dispatch must compute the gathered piece.
     while (auto gather = updated.getDefiningOp<AllGatherOp>())
       updated = gather.getInput();
     return updated == dispatch.getResult(result);

@@ -179,8 +179,8 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   void noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
 
-  /// Even a chunk of `min-rows` rows may exceed the limit. These are the bytes and rows of the
-  /// largest such chunk, or 0 if there is none.
+  /// Bytes and rows of the largest chunk that exceeds the limit although it has the smallest
+  /// permitted number of rows. Both are 0 if there is no such chunk.
   int64_t mostBytes = 0, mostRows = 0;
   std::optional<Location> where;
 };

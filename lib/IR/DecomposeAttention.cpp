@@ -14,11 +14,11 @@
 //            without a key;  e = exp(s - m);  z = Σ e;  P = e/z · f, 0 in such rows;  O = P·V
 // backward   recompute x and s;  P = exp(s - lse), 0 where masked;  dP = f·(dO·Vᵀ);  δ = Σ O·dO
 //            dS = score_grad(P·(dP - δ)), 0 where masked;  dV = (f·P)ᵀ·dO;  dQ = dS·K;  dK = dSᵀ·Q
-//            gradient of a captured tensor: a reduction if the indices of the contribution are
-//            loops, a scatter-add in the order of (b, h, q, k) if they are computed
 //
-// f is weight_mod. Scores and factors of masked keys may be NaN or infinite, so a select replaces
-// them by 0; a product with 0 would keep NaN. The memory is O(Sq·Sk), because there is no tiling.
+// f is weight_mod. If the indices of a contribution are loops, a reduction computes the gradient of
+// the captured tensor. If they are computed, a scatter-add does so, in the order of (b, h, q, k).
+// Scores and factors of masked keys may be NaN or infinite, so a select replaces them by 0; a
+// product with 0 would keep NaN. The memory is O(Sq·Sk), because there is no tiling.
 //
 //===----------------------------------------------------------------------===//
 

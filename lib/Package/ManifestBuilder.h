@@ -105,8 +105,8 @@ private:
     BufferOp buffer = getBuffer(layout, name);
     return {getOffset(layout, buffer), buffer.getBytes(), 0, 0, 0};
   }
-  /// Returns the number of elements of the input `tokens`, or of the first input if there is no
-  /// input `tokens`.
+  /// Returns the number of elements of the input `tokens` or, if there is no such input, of the
+  /// first input.
   uint64_t countTokens();
   Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> addOptions();
   FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> addLookups();

@@ -123,7 +123,7 @@ public:
   explicit DiagnosticStore(MLIRContext *context)
       : engine(context->getDiagEngine()), handler(context, [this](Diagnostic &diag) {
           if (isPassing)
-            return failure(); // a failure passes the diagnostic on to the next handler
+            return failure(); // the next handler then gets the diagnostic
           std::string text;
           llvm::raw_string_ostream(text) << diag.getLocation() << diag;
           if (said.insert(text).second)

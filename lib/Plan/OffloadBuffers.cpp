@@ -18,9 +18,9 @@
 //    of each of its buffers is parameters, gradients, optimizer, staging or control. Operands that
 //    are on the device are copied to the host before the launch, and results are copied back. Skip
 //    this step if the target's kernels do not run on the host.
-// 3. All other launches, and all collectives, run on the device. Their operands on the host are
-//    copied to the device before them. Commands that copy or fill access both arenas directly.
-//    Buffers in the rank's file are copied like those on the host.
+// 3. All other launches, and all collectives, run on the device. Before each of them, its operands
+//    on the host are copied to the device. Commands that copy or fill access both arenas directly.
+//    Buffers in the rank's file are copied in the same way as buffers on the host.
 // 4. Find the activations (all, or only marked ones) that are not used for a long time between two
 //    uses. Directly after the first of these uses, add a copy to the host. Directly before the
 //    second use, add a copy to a new buffer of the device.
@@ -51,7 +51,7 @@ static constexpr int64_t minCommandsAway = 16;
 
 namespace {
 
-/// Offloads the buffers of one layout and its programs.
+/// Moves buffers of one layout to host memory, in all programs of the layout.
 class Offloader {
 public:
   Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked,
@@ -82,9 +82,9 @@ private:
                      bool host, Location loc);
   SliceAttr getWhole(BufferOp buffer);
   void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
-  /// Must be called if `op` runs on the host (or on the device, if `host` is false) and the buffer
-  /// of `access` is in a different memory. Adds the necessary copies before and after `op`. Returns
-  /// the slice that `op` uses instead of `access`.
+  /// Must be called if the buffer of `access` is not in the memory of the place where `op` runs:
+  /// the host if `host` is true, otherwise the device. Adds the necessary copies before and after
+  /// `op`. Returns the slice that `op` uses instead of `access`.
   SliceAttr stage(const Access &access, bool host, Operation *op);
 
   LayoutOp layout;
@@ -114,7 +114,7 @@ void Offloader::markStates() {
   }
 }
 
-/// Marks gradients for the host, except those that a collective still reads.
+/// Marks gradients for the host, except gradients that a collective still reads.
 void Offloader::markGradients() {
   llvm::DenseSet<Attribute> read, used;
   program.walk([&](Operation *op) {

@@ -15,8 +15,8 @@
 //    - A command accesses only buffers that are alive. A buffer that is used in a loop is alive
 //      either during the whole loop, or only within one iteration.
 //    - A command reads only bytes that an earlier command has written. States and inputs count as
-//      written from the begin. If a buffer lives within one iteration, its bytes count as not
-//      written when the iteration begins.
+//      written before the first command. If a buffer lives within one iteration, its bytes count as
+//      not written when the iteration begins.
 //    - All buffers of a launch are in the same arena: the device's arena or the host's arena. All
 //      buffers of a collective are in the device's arena.
 //    - While a collective or a copy is in flight, no command writes its source and no command reads

@@ -119,8 +119,8 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
     failedLookups = createElementView(builder, loc, vector, inPieces.size());
 }
 
-/// Builds the sum of squares of the gradient of each unit. The sums are scalars, in the order of
-/// the units.
+/// Builds, for each unit, the sum of the squares of its gradient. The sums are scalars, in the
+/// order of the units.
 SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program,
                                              Value &failedLookups) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.numLookups);
@@ -133,9 +133,9 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   return sums;
 }
 
-/// Returns the number of tokens of one run of the program. This is the number of elements of the
-/// batch argument `tokens`. Without this argument, it is the number of rows of the first batch
-/// argument.
+/// Returns the number of tokens that one run of the program processes. This is the number of
+/// elements of the batch argument `tokens`. Without this argument, it is the number of rows of the
+/// first batch argument.
 static int64_t countTokens(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;
@@ -217,7 +217,7 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
 }
 
 /// Returns 1 if loss and norm are finite and no rank had a lookup out of range, else 0.
-/// `failedRanks` is the number of ranks with such a lookup, or null if no lookup is checked.
+/// `failedRanks` counts the ranks with a lookup out of range, or is null if no lookup is checked.
 static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
                        Type type) {
   auto isFinite = [&](Value value) -> Value {

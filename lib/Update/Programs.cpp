@@ -85,8 +85,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds the results of a program that are gradients of looked-up rows. Later, each of them is
-/// added to the gradient of a table. Verifies that the types of the two gradients are equal.
+/// Finds the gradients of looked-up rows among the results of a program. Later, each of these
+/// gradients is added to the gradient of a table. Verifies that the two gradients have equal types.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();

@@ -14,7 +14,8 @@ from torch import nn
 
 VOCABULARY, SEQUENCE, BATCH, WIDTH, HEADS, LAYERS = 256, 32, 2, 64, 4, 2
 FAMILIES: dict[str, tuple[str, object]] = {}
-# Additional arguments of export_torch, by family. Bloom's GeLUFunction is a torch.autograd.Function whose backward is the derivative of its forward.
+# Additional arguments of export_torch for some families. Bloom's GeLUFunction is a torch.autograd.Function whose backward is the derivative of its
+# forward.
 OPTIONS: dict[str, dict] = {"Bloom": {"custom_gradients": "differentiate"}}
 
 

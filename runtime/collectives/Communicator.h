@@ -31,7 +31,7 @@
 // (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. If the elements are f64, a sum is
 //      computed in f64, and otherwise in f32. The sum is rounded to the type of the elements once,
 //      at the end. For an average, the sum is multiplied by 1/n before this rounding. All backends
-//      therefore compute the same bits, which are those that Reduce.h computes.
+//      therefore compute the same bits as Reduce.h.
 // (R6) `count` may be 0, a group may have only one member, and a rank may start any number of
 //      collectives before it waits for one of them. When wait has returned, the same collective may
 //      be started again.
@@ -104,8 +104,7 @@ public:
   uint32_t firstRank() const { return localRange.first; }
   uint32_t localRanks() const { return localRange.count; }
   bool isLocal(uint32_t rank) const { return rank - localRange.first < localRange.count; }
-  /// Returns true in the process of rank 0, which prints the output and writes the files of the
-  /// run.
+  /// Returns true in the process of rank 0. This process prints, and writes the files of the run.
   bool isRoot() const { return localRange.first == 0; }
   virtual uint32_t processes() const = 0;
   virtual const char *name() const = 0;
@@ -142,6 +141,7 @@ public:
   /// Announces that the next two collectives that `rank` starts are launched together. The rank
   /// must start both of them before it waits for any collective.
   virtual void joinNext(uint32_t /*rank*/) {}
+
   /// Waits for a collective. The threads of `pool` may be used for copies and sums. Throws Error or
   /// Abandoned as described in (R8).
   void wait(uint32_t collective, uint32_t rank, WorkerPool &pool);
@@ -153,7 +153,7 @@ public:
   /// for the collective. Returns no time stamps if the queue of the rank's arena has no timeline.
   virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
   /// Returns the index of the GPU that the first rank of this process uses. The other ranks use the
-  /// GPUs that follow. The GPU after the last GPU is the first GPU.
+  /// next GPUs, modulo the number of GPUs.
   virtual uint32_t firstDevice() const { return 0; }
   /// Returns how many bytes the first rank of this process has exchanged, for each type of
   /// collective. Each completed collective adds the size of its source or of its target, whichever
@@ -225,14 +225,14 @@ protected:
   const std::vector<uint32_t> &membersOf(uint32_t collective, uint32_t rank) const {
     return collectives[collective].groups->members[rank];
   }
-  /// Throws the Error of a wait of `rank`. The error reports that the ranks `missing` have made no
+  /// Ends a wait of `rank`: throws Error, whose message says that the ranks `missing` have made no
   /// progress within the time limit.
   [[noreturn]] void reportMissing(uint32_t collective, uint32_t rank,
                                   const std::vector<uint32_t> &missing) const;
 
   Mesh mesh;
   LocalRanks localRange;
-  std::shared_ptr<Watchdog> watchdog; ///< may be shared with other communicators
+  std::shared_ptr<Watchdog> watchdog; ///< other communicators may share this watchdog
   std::vector<Collective> collectives;
 
 private:

@@ -64,8 +64,7 @@ Integer loadInteger(const void *from) {
   return value;
 }
 
-/// Returns the element at `from` as f64. The result is exact, except for integers of more than 53
-/// bits.
+/// Returns the element at `from` as f64. Only integers of more than 53 bits may be rounded.
 inline double loadElement(DType type, const void *from) {
   switch (type) {
   case DType::f64: {

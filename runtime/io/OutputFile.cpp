@@ -83,7 +83,8 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
   }
 }
 
-// A temporary name has at most 255 bytes, so it contains only this many bytes of FILE's name.
+// A name of a file has at most 255 bytes, so a temporary name contains only this number of bytes of
+// the final name.
 static constexpr size_t longestBase = 200;
 
 /// Returns a hash of the host name as eight hexadecimal digits.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Derives the accesses of a command from the artifact: the bindings of a kernel with its `reads`
-// and `writes`, its scratch memory, and the source and target of a collective or copy. The computed
-// ranges are those of one rank in one iteration of a loop.
+// Derives the accesses of a command from the artifact. A kernel accesses its bindings (`reads` and
+// `writes`) and its scratch memory. A collective or copy accesses its source and its target. The
+// ranges are computed for one rank and one iteration of a loop.
 //
 //===----------------------------------------------------------------------===//
 

@@ -152,8 +152,8 @@ void RankWalk::checkClash(const fb::Command &command) {
 }
 
 /// Checks the memory (device, host or file) of each access. All bindings of a kernel must be in the
-/// same memory, and those of a GPU kernel must be on the device. The ranges of a collective must be
-/// on the device. The source and the target of a copy must not both be in the file.
+/// same memory. The bindings of a GPU kernel must be on the device. The ranges of a collective must
+/// be on the device. The source and the target of a copy must not both be in the file.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {

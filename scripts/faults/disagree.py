@@ -7,7 +7,7 @@ LIMIT = 0.5
 
 
 def disagree(how, options, first, second, pattern):
-    """Starts two ranks with the common `options`. `first` has further settings of rank 0, and `second` of rank 1."""
+    """Starts two ranks with the common `options`. `first` has further settings of rank 0. `second` has further settings of rank 1."""
     def run(bench):
         job = Job(bench, how).start(*options, each={0: first, 1: second})
         # With MPI, the time is measured from the moment at which mpirun has started both processes.

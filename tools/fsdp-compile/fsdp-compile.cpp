@@ -63,7 +63,7 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes to a file the text that `write` prints. At no time does the file contain only a part of
+/// Writes a file with the text that `write` prints. At no time does the file contain only a part of
 /// the text.
 static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
@@ -153,9 +153,9 @@ static LogicalResult explainStep(const StepCompilation &step) {
   return driver.report.empty() ? success() : writePage(step);
 }
 
-/// If requested, compiles the kernels and writes the artifact. If there is a memory limit, the plan
-/// is explained and the size of the arena is checked before the kernels are compiled, because the
-/// compilation of the kernels takes the most time.
+/// If requested, compiles the kernels and writes the artifact. The compilation of the kernels takes
+/// the most time. If there is a memory limit, the plan is therefore explained and the size of the
+/// arena is checked before this compilation.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),

@@ -124,9 +124,9 @@ static bool hasKernels(ModuleOp module) {
   return false;
 }
 
-/// Returns the kernels of the module that the options select, and erases all other functions. With
-/// --only, selects the kernel of this name. If results are compared, also selects the kernels from
-/// which arguments of a selected kernel get their values.
+/// Returns those kernels that the options select, and erases all other functions. With --only,
+/// selects the kernel of this name. If results are compared, also selects the kernels from which
+/// arguments of a selected kernel get their values.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto only = module.lookupSymbol<func::FuncOp>(options.only);
@@ -267,7 +267,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
-  llvm::SourceMgr sources; // contains the source lines that diagnostics quote
+  llvm::SourceMgr sources; // source lines that diagnostics quote
   SourceMgrDiagnosticHandler handler(sources, &context);
   std::string why;
   std::unique_ptr<llvm::MemoryBuffer> file = openModel(options.inputFile, ParseLimits().bytes, why);

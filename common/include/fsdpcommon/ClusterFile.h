@@ -41,17 +41,17 @@ struct SwitchReduce {
   /// Smallest number of ranks with which an all-reduce uses the switch, or 0 without a switch.
   uint64_t leastRanks = 0;
   /// `seconds` is the fixed time of an all-reduce, and `roundSeconds` is the time of each round.
-  /// The bandwidth counts bytes as for a ring.
+  /// The bandwidth is the number of bytes that each rank would send over a ring, per second.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
-  std::vector<RoundSize> rounds; ///< sorted by `fromBytes`, in ascending order
+  std::vector<RoundSize> rounds; ///< round sizes, by ascending `fromBytes`
 };
 
-/// A level of links, which all have the same rates.
+/// A level of links. All links of a level have equal rates.
 struct ClusterLink {
   std::string name;
   /// Number of consecutive ranks that one link joins, at most INT64_MAX.
   uint64_t ranks = std::numeric_limits<int64_t>::max();
-  LinkRate plain; ///< rates of collectives that name no protocol
+  LinkRate plain; ///< rates of collectives without a protocol
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
 };
@@ -68,12 +68,12 @@ struct Cluster {
   /// Rates of the device: multiply-adds in f32, multiply-adds in bf16 or f16, and bytes that are
   /// read or written in device memory.
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
-  /// Launch latency of a kernel, and launch latency of a collective on a channel that is idle.
+  /// Launch latencies in seconds: of a kernel, and of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
   /// Bandwidth of copies between device and host memory. If it is 0, these copies have the same
   /// bandwidth as copies within device memory.
   double hostBytesPerSecond = 0;
-  /// Bandwidth of a rank's offload file. The default is that of one NVMe drive.
+  /// Bandwidth of a rank's offload file. The default is the bandwidth of one NVMe drive.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
   /// Seconds that pass before the first step of a collective, for each protocol.
@@ -81,8 +81,8 @@ struct Cluster {
   std::vector<ClusterLink> links;
 
   uint64_t ranks() const { return links.back().ranks; }
-  /// Returns the estimated seconds of a kernel of `kind`: the launch latency plus the longer of the
-  /// time of its multiply-adds and the time of its memory accesses.
+  /// Returns the estimated seconds of a kernel of `kind`: the launch latency plus the time of its
+  /// multiply-adds or of its memory accesses, whichever is longer.
   double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
                        uint64_t bytes) const;
 };

@@ -82,8 +82,8 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
     - Ensures: if a dispatch computes a factor of a contraction and only dispatches read this
       factor, the size of a row of the factor is a multiple of `bytes`. The rows have additional
       elements at their end, which no op reads. The operands of this dispatch that have the shape of
-      the factor are padded too if possible, so that the factor can overwrite one of them. With
-      `copies`, any other factor is copied to a tensor with padded rows if each element of the
+      the factor are padded too if possible, so that the factor can overwrite one of these operands.
+      With `copies`, any other factor is copied to a tensor with padded rows if each element of the
       factor occurs in at least 512 products.
     - Keeps: values.
   }];

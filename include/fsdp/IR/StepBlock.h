@@ -36,8 +36,8 @@ enum class StepSlot : int64_t {
   /// Number of ranks on which a lookup had an id out of range. If it is not 0, the step changed no
   /// state.
   Lookups = 10,
-  /// 1 + the index of the first lookup op with an id out of range on this rank, or 0 if there is
-  /// none.
+  /// 1 + the index of the first lookup op with an id out of range on this rank. The value is 0 if
+  /// no lookup op has such an id.
   LookupNumber = 11,
   /// Bits 42 to 63 of the id that is out of range. Element 13 contains bits 21 to 41 of this id,
   /// and element 14 contains bits 0 to 20.
@@ -63,9 +63,9 @@ constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// Attribute of the argument by which Differentiate multiplies the loss. Update replaces the
 /// argument by the value `count` · `n` / `total`. `count` is the number of targets of one
 /// micro-batch that are not ignored. `n` is the number of micro-batches on all ranks. `total` is
-/// the sum of `count` over them.
+/// the sum of `count` over these micro-batches.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
-/// Attribute of a result of the function. Import adds a result with this attribute for each lookup.
+/// Attribute of a result of a function. Import adds a result with this attribute for each lookup.
 /// Update removes these results. The result is a tensor<i64>, which contains an id that is out of
 /// range, or 0 if no id is out of range. The attribute is a dictionary with three entries. The
 /// entry `location` is a text. The entry `extent` is the number of valid ids, which are in [0,

@@ -197,7 +197,8 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     of the program, the prefetch depth, or memory.
 
     - Requires: programs on buffers (`fsdp-assign-buffers`) with synchronous collectives.
-    - Ensures: starts and waits have the order of the table. Lifetimes of buffers follow this order.
+    - Ensures: starts and waits have the order of the table. The lifetimes of buffers are
+      computed from this order.
     - Keeps: values, and the order of all other commands. The order of collectives is equal on all
       ranks.
   }];

@@ -143,8 +143,8 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
     - Requires: nothing.
     - Ensures:
       - the meshes `@mesh` and `@solo` exist;
-      - every unit has one shard per rank of the axis `shard`, aligned offsets, and parameters
-        with decay first;
+      - every unit has one shard per rank of the axis `shard`, and aligned offsets; its parameters
+        with weight decay precede the other parameters;
       - the arguments of the programs `step` and `reference` are one buffer of the right size per
         unit, in the order of the units, then the batch inputs;
       - at most one `fsdp.unshard` reads each shard, and this op has site 0;

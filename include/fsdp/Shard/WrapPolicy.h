@@ -28,8 +28,8 @@ struct NamedParam {
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
 /// Finds the layer to which each parameter belongs, by prefix patterns such as `h.*` or
-/// `encoder.*.block_[0-9],...`. The result has the same form as that of findLayers. Reports errors
-/// through `emitError`.
+/// `encoder.*.block_[0-9],...`. The result has the same form as the result of findLayers. Reports
+/// errors through `emitError`.
 FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                                               function_ref<InFlightDiagnostic()> emitError);
 

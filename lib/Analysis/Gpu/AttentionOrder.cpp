@@ -109,10 +109,10 @@ private:
   BlockScheduler scheduler;
   /// Whether the simulation includes the additions to the gradients of queries.
   bool adds;
-  /// For each block of keys and each block of queries, the number of later blocks of keys that
-  /// visit this block of queries.
+  /// For each block of keys and each block of queries: how many later blocks of keys visit this
+  /// block of queries.
   std::vector<int64_t> later;
-  /// For each block of queries, the number of blocks of keys that visit it.
+  /// For each block of queries: how many blocks of keys visit it.
   std::vector<int64_t> visitors;
   std::vector<BlockStep> steps; ///< steps of the current block of threads
 };

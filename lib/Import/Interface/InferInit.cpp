@@ -15,7 +15,7 @@
 //   integers                                          0, with a warning unless the file has values
 //
 // Uses of views, slices, copies and casts of a parameter count as uses of the parameter. A remark
-// lists the inferred values. Values from the file of --params-file or a weights file have
+// lists the inferred values. Values from a weights file or from the file of --params-file have
 // precedence.
 //
 //===----------------------------------------------------------------------===//

@@ -33,7 +33,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the first file location of an op as text. If there is none, returns the name of the op.
+/// Returns the first file location of an op as text. If the op has no such location, returns its
+/// name.
 static std::string describeLocation(Operation *op) {
   std::string text;
   op->getLoc()->walk([&](Location part) {

@@ -163,15 +163,15 @@ IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
     if (kind == utils::IteratorType::reduction &&
         (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  // If the added term depends on the sum, its range is unknown, and so is the range of the result.
+  // If the added term depends on the sum, the ranges of the term and of the result are unknown.
   IntegerRange term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs());
   return start + term * IntegerRange::of(steps);
 }
 
 bool IdRanges::followsArgument(Value value) {
   auto in = [&](unsigned i) { return value.getDefiningOp()->getOperand(i); };
-  // Returns whether there are values that are not constant, and followsArgument() holds for all of
-  // these.
+  // Returns true if at least one value is not constant, and followsArgument() is true for all
+  // values that are not constant.
   auto anyFollows = [&](ValueRange values) {
     auto others = llvm::make_filter_range(
         values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });

@@ -72,7 +72,7 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
     if (constant) {
       fixed = true;
     } else {
-      // The first index must depend on data, and no other index may.
+      // The first index must depend on data, and no other index may depend on data.
       if (!expr == static_cast<bool>(lookup.index))
         return failure();
       if (expr && (!loop || loops[loop.getPosition()] != extent))

@@ -18,9 +18,9 @@
 //     `select(s > low, s, low)`) is dropped if only masked scores can be less than low. The walk
 //     skips other additions, casts and positive constant factors.
 //  2. Walk from the product to the softmax. The scale is the product of the constant factors at the
-//     begin of the walk. Between them, there may only be masks and conversions between float types.
+//     beginning of the walk. Between these factors, there may only be masks and float conversions.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
-//  4. A sink becomes the last key, for which score_mod yields the sink, and mask_mod true.
+//  4. A sink becomes the last key. For it, score_mod yields the sink, and mask_mod yields true.
 //
 // A mask with a finite number is accepted only if every row provably keeps a key. If a row were
 // fully masked, the model would compute a mean of the rows of V, but attention with a mask_mod

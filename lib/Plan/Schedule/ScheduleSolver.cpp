@@ -15,8 +15,8 @@
 //    transfer.
 // 2. Place the late transfers in reverse order: the transfer that is needed last is placed first. A
 //    late transfer has to end before a command needs its result, and before the next transfer on
-//    its channel begins. It starts at the last slot that is early enough for this. A transfer whose
-//    result no command of the block reads ends as early as possible.
+//    its channel begins. It starts at the last slot that satisfies both conditions. A transfer
+//    whose result no command of the block reads ends as early as possible.
 // 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Also do not
 //    extend it if more transfers would then be in flight than the options allow. While a kernel
 //    runs, only data of the next kernel may be read from the rank's file, and only data of the

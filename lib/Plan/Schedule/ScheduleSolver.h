@@ -69,7 +69,7 @@ private:
     explicit Transfer(const ScheduleProblem::Transfer &transfer)
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
-    unsigned start = 0, wait = 0; ///< slots; slot k directly precedes fixed command k
+    unsigned start = 0, wait = 0; ///< numbers of slots; slot k directly precedes fixed command k
     bool joins = false;           ///< true if the transfer continues the launch of another transfer
     unsigned bucket = none;       ///< index of the first transfer of the launch, or `none`
     llvm::StringRef limit;

@@ -52,7 +52,7 @@ class Source:
         self.files = Files()
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
-        # Errors about missing tensors and missing files that the index names.
+        # Errors about missing tensors, and about missing files that the index names.
         self.missing: list[str] = []
 
     def describe(self) -> list[str]:

@@ -17,7 +17,7 @@ ITEM_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 
               "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1,
               "BOOL": 1, "C64": 8}
 FLOATS = ("F64", "F32", "F16", "BF16")
-PIECE_BYTES = 16 << 20  # is a multiple of all values of ITEM_SIZES
+PIECE_BYTES = 16 << 20  # a multiple of all values of ITEM_SIZES
 
 
 class CheckpointError(FsdpError, ValueError):

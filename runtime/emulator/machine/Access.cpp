@@ -156,10 +156,10 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
 }
 
 /// Counts the passes that shared memory needs for an access. Shared memory consists of 32 banks
-/// that are 4 bytes wide. Accesses of up to 4 bytes are made by all lanes of a warp at the same
-/// time, 8-byte accesses by half of the lanes at a time, and 16-byte accesses by a quarter of the
-/// lanes at a time. Among the words that the lanes access at the same time, count the distinct
-/// words in each bank. The number of passes is the largest of these counts.
+/// that are 4 bytes wide. All lanes of a warp access up to 4 bytes at the same time. If an access
+/// has 8 bytes, half of the lanes access memory at a time. If it has 16 bytes, a quarter of the
+/// lanes do. Among the words that the lanes access at the same time, count the distinct words in
+/// each bank. The number of passes is the largest of these counts.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

@@ -72,9 +72,9 @@ public:
     }
     return false;
   }
-  /// Returns the number of elements of the current row of the box that are inside of the tensor.
-  /// Sets `first` to the position of the first of these elements in the row, and `address` to the
-  /// address of this element.
+  /// Returns how many elements in the current row of the box are inside of the tensor. Sets `first`
+  /// to the position of the first of these elements in the row, and `address` to the address of
+  /// this element.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {

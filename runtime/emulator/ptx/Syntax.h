@@ -110,8 +110,7 @@ struct Module {
   const Function *find(std::string_view name) const;
 };
 
-/// Parses a module. If the text is invalid or not supported, throws an Error that contains the
-/// location.
+/// Parses a module. If the text is invalid or not supported, throws an Error with the location.
 std::unique_ptr<Module> parse(std::string name, std::string text);
 
 } // namespace fsdprt::emulate

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // mpirun starts N processes of this program. Each process is a rank and runs the same tests in the
-// same order. Tests whose meshes do not have N ranks are skipped. This file also contains the tests
-// of sums that the MPI library computes and of errors during the rendezvous over MPI, since only
-// this backend has such sums and such errors.
+// same order. Tests whose meshes do not have N ranks are skipped. This file also tests two
+// properties of this backend alone: the MPI library can compute sums, and the rendezvous over MPI
+// can fail.
 //
 //===----------------------------------------------------------------------===//
 

@@ -149,8 +149,8 @@ struct Product {
     std::memcpy(&image[at], &bits, inner() == 8 ? 4 : 2);
   }
   /// Stores element (m, k) of A at the place for the register that contains this element, according
-  /// to the table in PTX ISA. For 16-bit types, elements a0 and a1 are in one row, a2 and a3 eight
-  /// rows below, and a4 to a7 eight columns to the right.
+  /// to the table in PTX ISA. For 16-bit types, a0 and a1 are in one row. Elements a2 and a3 are
+  /// eight rows below, and a4 to a7 are eight columns to the right of a0 to a3.
   void putFragment(unsigned m, unsigned k) {
     unsigned perRegister = 16 / inner() == 2 ? 1 : 2, t = k / perRegister % 4,
              r = (m / 8 % 2) + 2 * (k / (4 * perRegister));

@@ -76,7 +76,8 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
+  std::function<std::vector<Touched>()> body; ///< null if the operation only orders other
+                                              ///< operations
 
   /// These functions are set if the operation waits for peers. `begin` is called when the operation
   /// is submitted. `begin` returns the function `attempt`, which returns true when the work has
@@ -93,7 +94,7 @@ struct Context {
 };
 
 struct Stream;
-/// A capture of streams, which records the operations of these streams instead of executing them.
+/// A capture. It records the operations of some streams instead of executing them.
 struct Capture {
   Stream *origin;
   std::vector<OperationRef> operations;
@@ -198,8 +199,7 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true if `operation` is done. Also returns true if it is null, as the last operation of
-  /// an empty stream is.
+  /// Returns true if `operation` is done or null. The last operation of an empty stream is null.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
   /// host is then ordered after the operation.

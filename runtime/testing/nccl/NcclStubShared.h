@@ -33,7 +33,7 @@ namespace fsdprt::stub {
 
 constexpr uint32_t mostMembers = 8, mostCliques = 64, mostUnderWay = 64;
 
-/// The arguments of a collective, which must be equal on all members, and the function's name.
+/// A call of a collective. All members must call this function with these arguments.
 struct Call {
   fb::CollectiveKind kind = fb::CollectiveKind::all_gather;
   NcclType type = ncclU8;
@@ -47,7 +47,7 @@ struct Call {
 /// earlier collectives of this slot have ended.
 struct Slot {
   enum Verdict : uint32_t { open, agreed, hangs };
-  uint64_t uses; // number of collectives that have ended in this slot
+  uint64_t uses; // number of ended collectives that used this slot
   uint32_t arrived, passed;
   Verdict verdict;
   Call calls[mostMembers];
@@ -113,8 +113,8 @@ private:
   SharedNcclState *shared = nullptr;
 };
 
-/// Holds the lock of a world during its lifetime. The object converts to false if a stopped process
-/// holds the lock, so that this process could not take the lock.
+/// Holds the lock of a world during its lifetime. The object converts to false if it could not take
+/// the lock because a stopped process holds the lock.
 class WorldLock {
 public:
   explicit WorldLock(const World &world);

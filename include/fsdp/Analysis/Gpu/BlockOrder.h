@@ -11,8 +11,8 @@
 //   slot 1   | 1   | 2 | 4       |
 //
 // A formula computes which tiles a block of an attention kernel processes. AttentionOrder.cpp
-// evaluates the formula on integers, and Codegen emits it as code. The arithmetic of the formula
-// consists of calls to methods of its parameter `m`. `m` is an Integers object, which computes
+// evaluates the formula on integers, and Codegen emits it as code. For each arithmetic operation,
+// the formula calls a method of its parameter `m`. `m` is an Integers object, which computes
 // numbers, or a CodeBuilder object, which emits code.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ namespace mlir::fsdp {
 /// A step of a block of threads. At its end, the step may add a value to a sum in memory. If
 /// several steps add to the same sum, the order of their additions is fixed.
 struct BlockStep {
-  double cycles = 0;  ///< cycles of the step, without time spent waiting
+  double cycles = 0;  ///< cycles of the step, without waiting time
   int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to no sum
   int64_t before = 0; ///< number of steps that add to that sum before this step
 };
@@ -69,7 +69,7 @@ private:
   double last = 0, work = 0, idle = 0;
 };
 
-/// Computes with integers. The methods have the same names as those of CodeBuilder.
+/// Computes with integers. The methods have the same names as the methods of CodeBuilder.
 struct Integers {
   int64_t i32(int64_t value) const { return value; }
   int64_t add(int64_t a, int64_t b) const { return a + b; }
@@ -87,13 +87,12 @@ struct Integers {
 /// of rows of one head. A launch has `blocks` blocks of threads, and each of them processes one
 /// tile per round.
 ///
-///   sections  The launch processes one section of `together` heads after another. Each section
-///             begins with the last row blocks of its heads, which visit the most keys under a
-///             causal mask. In odd rounds, the block of threads with the highest number gets the
-///             first tile.
-///   pairs     In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j
-///             of head 2i and row block j of head 2i + 1. Under a causal mask, the two row blocks
-///             together have the same work for all values of i and j.
+/// - sections: The launch processes one section of `together` heads after another. Each section
+///   begins with the last row blocks of its heads, which visit the most keys under a causal mask.
+///   In odd rounds, the block of threads with the highest number gets the first tile.
+/// - pairs: In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j of
+///   head 2i and row block j of head 2i + 1. Under a causal mask, the two row blocks together have
+///   the same work for all values of i and j.
 struct QueryOrder {
   int64_t heads = 1;     ///< number of heads in all batches; heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< number of row blocks per head
@@ -142,11 +141,11 @@ struct QueryOrder {
 /// gradients of queries. The query heads of a kv head are divided into `parts` equal parts. A block
 /// of threads processes one or two blocks of keys for one of these parts:
 ///
-///   single    A block of threads processes one block of keys. The blocks of keys of a head are in
-///             descending order.
-///   pairs     Block of threads c of a pair of heads processes block of keys keyBlocks - 1 - c of
-///             one head, then block of keys c of the other head. Under a causal mask all blocks of
-///             threads have equal work.
+/// - single: A block of threads processes one block of keys. The blocks of keys of a head are in
+///   descending order.
+/// - pairs: The block of threads number c of a pair of heads first processes block of keys
+///   keyBlocks - 1 - c of one head. It then processes block of keys c of the other head. Under a
+///   causal mask, all blocks of threads have equal work.
 ///
 /// Several blocks of threads can add to the gradients of one block of queries. They do so in the
 /// ascending order of their numbers. The second block of keys of a pair visits the blocks of
@@ -161,7 +160,7 @@ struct KeyOrder {
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
   int64_t parts = 1;     ///< number of parts into which the query heads of a kv head are divided
   bool pairs = false;
-  int64_t together = 1; ///< number of heads, or pairs of heads, that alternate; divides units()
+  int64_t together = 1; ///< number of consecutive blocks of different units; divides units()
   /// True for `single` with ascending blocks of keys. Valid only if no block adds to gradients of
   /// queries.
   bool reversed = false;
@@ -177,7 +176,7 @@ struct KeyOrder {
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
 
-  /// Returns the number of blocks of keys that the block of threads `block` processes.
+  /// Returns how many blocks of keys the block of threads `block` processes.
   template <typename Math, typename T>
   T turns(Math &m, T block) const {
     if (mostTurns() == 1 || kvHeads % 2 == 0)

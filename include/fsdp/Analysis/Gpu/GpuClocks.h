@@ -53,7 +53,7 @@ struct GpuRates {
 struct GpuLatencies {
   static constexpr double barrier = 40;  ///< a barrier of all threads of a block
   static constexpr double global = 1000; ///< a read of global memory
-  /// An addition in global memory for whose end a block waits.
+  /// An addition in global memory. A block waits for the end of the addition.
   static constexpr double addition = 1500;
 };
 

@@ -22,7 +22,7 @@
 // are written.
 //
 // The sums of a strip are in the worker's scratch. If the strip is whole and needs no epilogue,
-// they can instead be in the buffer of the result. The scratch has space for mc × nc sums if
+// the sums can instead be in the buffer of the result. The scratch has space for mc × nc sums if
 // partial sums must be kept until the next block of k.
 //
 //===----------------------------------------------------------------------===//

@@ -40,8 +40,8 @@ struct Side {
 
 /// Emits code that packs rows (or columns) [first, end) of an operand, for `kCount` values of k.
 /// `first` is the first row of a panel. Step s of row i of a panel is stored at index s · width + i
-/// of `to`. If `rowTiles` is true, it is stored at index (s / 16 · width + i) · 16 + s % 16. Rows
-/// beyond `end` have unspecified values.
+/// of `to`. If `rowTiles` is true, the step is stored at index (s / 16 · width + i) · 16 + s % 16.
+/// Rows beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 

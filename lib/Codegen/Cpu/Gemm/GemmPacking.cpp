@@ -298,8 +298,8 @@ void Packer::packElements(Value valid) {
     });
 }
 
-/// For each row, copies 32 values of k at a time, which are 16 steps of a tile. Processes one row
-/// after the other, so that the hardware prefetches the values that follow.
+/// For each row, copies 32 values of k (16 steps of a tile) at a time. Processes one row after the
+/// other, so that the hardware prefetches the values that follow.
 void Packer::packRowTilesAlongK(Value valid) {
   auto stepType = VectorType::get({lanes}, to.type);
   b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {

@@ -75,7 +75,7 @@ static StringRef findBuildId(const dl_phdr_info &object) {
 }
 
 /// Appends the identity of a loaded object: its build id, or the size and modification time of its
-/// file. Returns 1, which ends the iteration over objects, if the file does not exist.
+/// file. If the file does not exist, returns 1, which ends the iteration over objects.
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);

@@ -29,8 +29,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Stores `value` as the element at `indices` of the value of `step`. Stores it to the row buffer
-/// of the step if there is one, otherwise to the memory that getTargets() returns.
+/// Stores `value` as the element at `indices` of the value of `step`. The element is in the row
+/// buffer of the step if there is one, otherwise in the memory that getTargets() returns.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();

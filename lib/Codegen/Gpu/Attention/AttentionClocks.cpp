@@ -21,10 +21,10 @@
 // test/Codegen/Gpu/issue-model.test compares the totals with the output of ptxas.
 //
 // Forward: the products of one warpgroup overlap with the exponentials of another warpgroup. The
-// time of a step is the larger of two times. The first time is that of the busiest unit. The second
-// time is that of one warpgroup's products plus that of its exponentials. Backward: all warpgroups
-// synchronise after the products S and dP and before the other products. Therefore the tensor cores
-// are idle while P and dS are computed.
+// time of a step is the larger of two times. The first time is the time of the busiest unit. The
+// second time is the time of one warpgroup's products plus the time of its exponentials. Backward:
+// all warpgroups synchronise after the products S and dP and before the other products. Therefore
+// the tensor cores are idle while P and dS are computed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -57,7 +57,7 @@ Sm90ForwardClocks clocksOf(const Sm90Config &config, const Shape &shape, const F
 struct Sm90KeyClocks {
   StepClocks freeStep, maskedStep; ///< clocks of the step for one block of queries
   double blockClocks = 0;          ///< clocks for a block of keys in addition to its steps
-  double partClocks = 0;           ///< clocks to add dK and dV to the sums of other parts
+  double partClocks = 0;           ///< clocks to add dK and dV to other parts' sums
   double addClocks = 0;            ///< clocks to add dQ of one block of queries to the sums
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);

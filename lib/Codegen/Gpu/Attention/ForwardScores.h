@@ -59,7 +59,7 @@ private:
   /// The emitted values that belong to one of the lane's rows.
   struct Row {
     Value number; ///< row number
-    /// The number of the row to read: `number`, or that of the last row if `number` is too large.
+    /// The number of the row to read: `number`, or the last row's number if `number` is too large.
     Value existing;
     FragmentFunction::Values score, mask, weight;
   };

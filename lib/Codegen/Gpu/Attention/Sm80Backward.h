@@ -44,7 +44,7 @@ struct Sm80Backward {
   /// counts (i32): for each block of keys, a count tells how many parts have added their sums.
   /// `keySums` is the offset of the sums of dK and dV.
   int64_t addedParts = 0, keySums = 0;
-  /// Distance between the begins of two heads in the arrays `lse` and `delta`, in queries.
+  /// Distance between the beginnings of two heads in the arrays `lse` and `delta`, in queries.
   int64_t rowStride = 0;
 
   void placeNorms(const Shape &shape, int64_t stride);

@@ -22,7 +22,7 @@ struct GpuConfig {
   int64_t stages;
   int64_t blocksPerSm;     ///< number of blocks that must fit a multiprocessor together
   bool warpgroups = false; ///< true if the kernel uses wgmma on tiles that tensor maps copy
-  int64_t cluster = 1;     ///< number of blocks per cluster, which share tiles of rhs
+  int64_t cluster = 1;     ///< number of blocks per cluster; they share tiles of rhs
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }

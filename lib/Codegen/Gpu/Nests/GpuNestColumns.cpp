@@ -248,7 +248,7 @@ bool GpuNests::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // A first launch stores the initial value to the buffer of the sums, unless it is there already.
+  // A first launch stores the initial value to the buffer of the sums, unless the value is there.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -15,7 +15,8 @@
 //   scatter   a block per token (GpuNestColumns.cpp)
 //
 // The emitted code computes elements one by one, and LLVM combines accesses to contiguous elements.
-// There are no atomic additions, and all orders are fixed. Therefore the bits are reproducible.
+// There are no atomic additions, and every sum has a fixed order. Therefore the bits are
+// reproducible.
 //
 //===----------------------------------------------------------------------===//
 

@@ -82,8 +82,8 @@ public:
 
   //===--- Pieces of products ----------------------------------------------===//
   /// The words that a lane holds of one factor of a product. If f32 values are split in two parts,
-  /// `high` holds the first parts and `low` the second parts. Otherwise `high` holds the values,
-  /// and `low` is empty.
+  /// `high` holds the first parts, and `low` holds the second parts. Otherwise `high` holds the
+  /// values, and `low` is empty.
   struct Factor {
     SmallVector<Value> high, low;
   };

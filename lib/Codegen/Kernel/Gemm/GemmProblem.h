@@ -58,12 +58,12 @@ struct Digit {
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  /// indexStrides[d] is for loop d of `op`. It holds the strides of linalg.index d, one per digit.
+  /// indexStrides[d] belongs to loop d of `op`: the strides of linalg.index d, one per digit.
   SmallVector<SmallVector<int64_t>> indexStrides;
 };
 
 struct StoreStep {
-  Value value; ///< the stored tensor; if the kernel returns a view of a tensor, that tensor
+  Value value; ///< the stored tensor, or the viewed tensor if the kernel returns a view
   Operand dest;
 };
 
