@@ -136,18 +136,22 @@ class Plan:
         return [self.artifact(chip, model, *variant) for model in self.models("tiny", "checked", "timed") for variant in models.variants(model)]
 
     def steps(self):
-        for model in self.timed_models():
-            for turn in range(1, self.options.turns + 1):
-                ours = [(f"ours, {gemm}{', CUDA graph' if graph else ''}", gemm, graph) for graph in (True, False) for gemm in model["gemm"]]
-                for what, gemm, graph in ours[:1]:
-                    yield self.step_job(model, what, gemm, graph, turn)
-                for what, how in (("PyTorch compile", "compile"), ("PyTorch eager", "eager")):
-                    if how in self.options.peers:
-                        yield job("steps", f"{what}, turn {turn}", model["name"], "", "torch step", "host", 420, least=40, needs="peers", model=model, who=what, how=how, steps=self.options.steps)
-                for what, gemm, graph in ours[1:]:
-                    yield self.step_job(model, what, gemm, graph, turn)
+        """Yields the fastest variants of all models first, then those of PyTorch compiled, whose compilation takes a minute, then all others."""
+        for turn in range(1, self.options.turns + 1):
+            wanted = self.timed_models()
+            variants = [(gemm, graph) for graph in (True, False) for gemm in models.BOTH]
+            yield from (self.step_job(model, *variants[0], turn) for model in wanted if variants[0][0] in model["gemm"])
+            yield from (self.torch_job(model, "compile", turn) for model in wanted if "compile" in self.options.peers)
+            yield from (self.step_job(model, *each, turn) for model in wanted for each in variants[1:] if each[0] in model["gemm"])
+            yield from (self.torch_job(model, "eager", turn) for model in wanted if "eager" in self.options.peers)
 
-    def step_job(self, model, what, gemm, graph, turn):
+    def torch_job(self, model, how, turn):
+        who = f"PyTorch {how}"
+        return job("steps", f"{who}, turn {turn}", model["name"], "", "torch step", "host", 420, least=60 if how == "compile" else 30, needs="peers", model=model, who=who, how=how,
+                   steps=self.options.steps)
+
+    def step_job(self, model, gemm, graph, turn):
+        what = f"ours, {gemm}{', CUDA graph' if graph else ''}"
         path = self.artifact(self.best[0], model, 1, gemm)
         return job("steps", f"{what}, turn {turn}", model["name"], self.best[0], "step", "host", 120, least=20, model=model, who=what, artifact=str(path), graph=graph, steps=self.options.steps)
 
