@@ -15,8 +15,10 @@
 // also reports accesses that are not ordered. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs ready
 // operations in a random order with seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N,
 // kernel number N never ends; with fail:N, kernel number N fails; with slow:N, each kernel takes N
-// ms longer; with unordered, streams ignore events. If one of these variables has any other value,
-// cuInit fails, so that typing errors are detected.
+// ms longer; with unordered, streams ignore events. With hang:ENTRY and fail:ENTRY the fault is in
+// each launch of an entry; calls that wait for a hanging launch do not return. With crash:ENTRY the
+// process ends. With flip:ENTRY a bit of the results of every second launch changes. If one of
+// these variables has any other value, cuInit fails, so that typing errors are detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -201,8 +203,8 @@ public:
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
   /// host is then ordered after the operation.
-  void await(const OperationRef &operation,
-             std::chrono::milliseconds limit = std::chrono::hours(1000));
+  /// Without a limit, the call does not return if the kernel hang:ENTRY precedes the operation.
+  void await(const OperationRef &operation, std::chrono::milliseconds limit = forever);
   /// Returns true if the operation was done before the call. Otherwise executes the operation
   /// within the time limit of a query.
   bool query(const OperationRef &operation);
@@ -214,9 +216,12 @@ public:
   /// after the kernel has ended.
   bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
-  /// If the planted fault has the kind `kind`, counts a kernel. Returns true if this is the kernel
-  /// with the fault.
-  bool isFaulty(const char *kind);
+  /// Returns true if the fault `kind` is planted in this launch of a kernel. If the fault is given
+  /// by a number, counts kernels.
+  bool isFaulty(const char *kind, const std::string &entry);
+  static constexpr std::chrono::milliseconds forever = std::chrono::hours(1000);
+  /// Flips a bit of what a kernel has written, in every second call.
+  void flipSecond(const std::vector<Touched> &touched);
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
   }
@@ -239,7 +244,7 @@ private:
   Footprints footprints;
   bool isRandom = false, isBlocking = false;
   std::minstd_rand random;
-  std::string fault;
+  std::string fault, faultyEntry;
   uint64_t faultAt = 0, kernels = 0;
 };
 
