@@ -26,6 +26,9 @@ struct StepCompilation {
   /// If true, the phase codegen compiles the kernels. If false, the phase only measures the
   /// workspace of the kernels.
   bool code = true;
+  /// If true, the compilation only measures the plan of the programs `step` and `eval`. It leaves
+  /// out the program `reference`, and does not verify the IR between passes.
+  bool onlyMeasures = false;
   /// Kernels that the phase codegen compiled.
   CompiledKernels kernels = {};
   /// Rows of the table of types (DtypeFlow.h). The phase update computes these rows.
@@ -46,6 +49,10 @@ LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 /// workspace of kernels. If the arena together with the workspace exceeds --memory-limit, runs the
 /// phases again with a lower limit, at most five times, as long as this makes the arena smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
+
+/// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up to
+/// fuse have run. Emits only diagnostics of the plan that is kept.
+LogicalResult planFused(StepCompilation &step);
 
 } // namespace mlir::fsdp
 
