@@ -62,8 +62,9 @@ static void printTable(const SearchResult &result, int64_t limit, size_t most) {
   for (const SearchedPlan &plan : result.plans)
     if (plan.fits(limit))
       rows.push_back(&plan);
-  llvm::stable_sort(rows, [](const SearchedPlan *a, const SearchedPlan *b) {
-    return std::pair(a->seconds, a->bytes) < std::pair(b->seconds, b->bytes);
+  // Plans that are equal are in the order of the candidates.
+  llvm::sort(rows, [](const SearchedPlan *a, const SearchedPlan *b) {
+    return std::tuple(a->seconds, a->bytes, a) < std::tuple(b->seconds, b->bytes, b);
   });
   llvm::outs() << llvm::right_justify("step", 18) << llvm::right_justify("arena bytes", 18)
                << "  limited by  options\n";
@@ -82,8 +83,9 @@ static void printTooLarge(const SearchResult &result, int64_t limit, size_t most
       rows.push_back(&plan);
   if (rows.empty())
     return;
-  llvm::stable_sort(
-      rows, [](const SearchedPlan *a, const SearchedPlan *b) { return a->bytes < b->bytes; });
+  llvm::sort(rows, [](const SearchedPlan *a, const SearchedPlan *b) {
+    return std::pair(a->bytes, a) < std::pair(b->bytes, b);
+  });
   llvm::outs() << "\nDo not fit\n"
                << llvm::right_justify("missing bytes", 28) << "  options\n";
   printRows(rows, most, "that need more", [&](const SearchedPlan &plan) {

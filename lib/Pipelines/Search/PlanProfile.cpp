@@ -34,6 +34,8 @@
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/Analysis/Timeline.h"
+#include "fsdp/IR/InFlight.h"
+#include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/Shard/PlacementChoice.h"
 #include "fsdp/Shard/TableRows.h"
@@ -124,7 +126,7 @@ void PlanProfile::addStates(ModuleOp planned, LayoutOp layout, const Candidate &
 }
 
 namespace {
-/// Times and buffers of the kernels of a program, in the order of the program.
+/// Times and buffers of the fixed kernels of a program, in the order of the program.
 class Kernels {
 public:
   Kernels(ModuleOp planned, LayoutOp layout, bool splitsParameters)
@@ -144,36 +146,39 @@ public:
     });
   }
 
-  /// Adds a kernel of `seconds` fixed seconds, or of 0 seconds if it is not fixed.
+  /// Adds a fixed kernel.
   void add(ArrayRef<Access> accesses, double seconds) {
     for (const Access &access : accesses) {
-      StringRef name = access.slice.getBuffer().getValue();
-      auto [use, isNew] = uses.try_emplace(name, Use{number, number, now, now});
-      use->second.last = number;
+      Uses &own = uses[access.slice.getBuffer().getValue()];
+      own.numbers.push_back(begins.size());
       if (access.writes)
-        use->second.written = now + seconds;
+        own.written = now + seconds;
     }
+    begins.push_back(now);
     now += seconds;
-    ++number;
   }
 
-  /// Returns the fixed seconds before the end of the last kernel that writes `slice`.
+  /// Returns the fixed seconds up to the end of the last kernel that has written to the buffer.
   double getHead(SliceAttr slice) const {
-    auto use = uses.find(slice.getBuffer().getValue());
-    return use == uses.end() ? 0 : use->second.written;
+    return uses.lookup(slice.getBuffer().getValue()).written;
   }
-  /// Returns the fixed seconds from the first kernel that reads `slice` on.
-  double getTail(SliceAttr slice) const {
-    auto use = uses.find(slice.getBuffer().getValue());
-    return use == uses.end() ? 0 : now - use->second.begin;
+  /// Returns the fixed seconds from the first kernel on that accesses the buffer and has at least the
+  /// number `number`.
+  double getTail(SliceAttr slice, unsigned number) const {
+    auto own = uses.find(slice.getBuffer().getValue());
+    if (own == uses.end())
+      return 0;
+    const unsigned *first = llvm::lower_bound(own->second.numbers, number);
+    return first == own->second.numbers.end() ? 0 : now - begins[*first];
   }
   double getSeconds() const { return now; }
+  unsigned getNumber() const { return begins.size(); } ///< number of the next kernel
 
   /// Returns the peak of the bytes of transient buffers. Each is alive from its first to its last
   /// kernel.
   int64_t getLiveBytes() {
-    std::vector<double> change(number + 1, 0);
-    for (const auto &[name, use] : uses) {
+    std::vector<double> change(begins.size() + 1, 0);
+    for (const auto &[name, own] : uses) {
       auto buffer = buffers.lookup<BufferOp>(name);
       Category category = buffer.getCategory();
       bool isPadded = category == Category::gathered || category == Category::staging;
@@ -181,8 +186,8 @@ public:
           (!isPadded && category != Category::activations))
         continue;
       double bytes = static_cast<double>(buffer.getBytes()) * (isPadded ? filled : 1);
-      change[use.first] += bytes;
-      change[use.last + 1] -= bytes;
+      change[own.numbers.front()] += bytes;
+      change[own.numbers.back() + 1] -= bytes;
     }
     double live = 0, peak = 0;
     for (double bytes : change)
@@ -191,16 +196,17 @@ public:
   }
 
 private:
-  struct Use {
-    int64_t first, last;    ///< numbers of the kernels
-    double begin, written; ///< fixed seconds before the first kernel, and up to the last write
+  /// Numbers of the kernels that access a buffer, and the fixed seconds up to the last write.
+  struct Uses {
+    SmallVector<unsigned> numbers;
+    double written = 0;
   };
   SymbolTable buffers;
   bool splitsParameters;
   double filled = 1; ///< least part of a unit that is no padding
-  llvm::StringMap<Use> uses;
+  llvm::StringMap<Uses> uses;
+  SmallVector<double> begins; ///< fixed seconds before each kernel
   double now = 0;
-  int64_t number = 0;
 };
 } // namespace
 
@@ -212,22 +218,23 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
   CostModel costs(cluster);
   SymbolTableCollection tables;
   bool hasLoops = !step.getBody().front().getOps<LoopOp>().empty();
-  SmallVector<std::pair<CollectiveOp, unsigned>> readers; // late transfers by number
+  // Gathers, with the number of their transfer and that of the kernel after them.
+  SmallVector<std::tuple<CollectiveOp, unsigned, unsigned>> gathers;
   for (const NumberedCommand &command : numberCommands(step)) {
     auto turns = static_cast<double>(command.turns);
     if (auto launch = dyn_cast<LaunchOp>(command.op)) {
       auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
       SmallVector<Access> accesses = getAccesses(launch, tables);
-      kernels.add(accesses,
-                  kernels.isFixed(accesses) ? turns * costs.getKernelSeconds(kernel) : 0);
+      if (kernels.isFixed(accesses))
+        kernels.add(accesses, turns * costs.getKernelSeconds(kernel));
       MultiplyAdds work = countMultiplyAdds(kernel);
       productSeconds += turns * (static_cast<double>(work.wide) / cluster.wideMultiplyAdds +
                                  static_cast<double>(work.bf16) / cluster.narrowMultiplyAdds);
     } else if (auto copy = dyn_cast<CopyOp>(command.op)) {
       BufferOp source = kernels.getBuffer(copy.getSource()),
                target = kernels.getBuffer(copy.getTarget());
-      if (getMemory(source) != getMemory(target) && cluster.hostBytesPerSecond > 0 &&
-          source.getCategory() == Category::activations &&
+      if (getInFlightId(copy) && getMemory(source) != getMemory(target) &&
+          cluster.hostBytesPerSecond > 0 && source.getCategory() == Category::activations &&
           target.getCategory() == Category::activations && command.turns == 1)
         hostSeconds += static_cast<double>(copy.getSource().getBytes()) / cluster.hostBytesPerSecond;
     } else if (auto collective = dyn_cast<CollectiveOp>(command.op)) {
@@ -250,14 +257,14 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
                        static_cast<double>(std::max(collective.getSource().getBytes(),
                                                     collective.getTarget().getBytes()));
       if (!hasLoops && collective.getKind() == CollectiveKind::all_gather)
-        readers.push_back({collective, static_cast<unsigned>(transfers.size())});
+        gathers.push_back({collective, transfers.size(), kernels.getNumber()});
       else if (!hasLoops)
         transfer.head = kernels.getHead(collective.getSource());
       transfers.push_back(transfer);
     }
   }
-  for (auto [collective, number] : readers)
-    transfers[number].tail = kernels.getTail(collective.getTarget());
+  for (auto [collective, number, kernel] : gathers)
+    transfers[number].tail = kernels.getTail(collective.getTarget(), kernel);
   fixedSeconds = kernels.getSeconds();
   liveBytes = kernels.getLiveBytes();
 }

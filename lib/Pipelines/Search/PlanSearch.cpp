@@ -62,7 +62,7 @@ Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &clu
   goal.limit = options.plan.memoryLimit;
   goal.all = options.driver.searchAll;
   for (auto [number, candidate] : llvm::enumerate(candidates)) {
-    states.push_back({getStructure(imported, candidate)});
+    states.push_back({getStructure(imported, candidate), PlanBounds(), /*isDone=*/false});
     groups.resize(candidate.group + 1);
     groups[candidate.group].push_back(number);
   }
