@@ -21,9 +21,9 @@
 // 4. The bound of the arena is the states' bytes, which follow from the mesh and the strategy, plus
 //    the peak of the buffers that each kernel needs from its first to its last use. Both leave out
 //    padding and the bytes of transfers that run early.
-// 5. A plan without recomputation and without offloaded activations bounds the time of all
-//    candidates of its sharding, because recomputation only adds kernels. It bounds the time of all
-//    other candidates by its multiply-adds.
+// 5. A plan also bounds the time of candidates of its sharding that keep fewer results for the
+//    backward or offload activations, because these only add kernels and copies. A plan without
+//    recomputation bounds the time of all other candidates by its multiply-adds.
 //
 // O(commands) for a profile, O(transfers log transfers) for a bound.
 //
@@ -37,6 +37,7 @@
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Shard/PlacementChoice.h"
 #include "fsdp/Shard/TableRows.h"
 
@@ -87,6 +88,25 @@ PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) 
   structure.offloadsActivations = options.plan.offload.activations;
   structure.state = countPieces(strategy.state, options) > 1 ? strategy.state : 0;
   return structure;
+}
+
+/// Returns whether a plan with the policy `a` of activation checkpointing keeps all results that a
+/// plan with the policy `b` keeps.
+static bool keepsAllOf(StringRef a, StringRef b) {
+  using Mode = CheckpointingPolicy::Mode;
+  std::string problem;
+  std::optional<CheckpointingPolicy> more = CheckpointingPolicy::parse(a, problem),
+                                     fewer = CheckpointingPolicy::parse(b, problem);
+  if (!more || !fewer || more->mode == Mode::Auto || fewer->mode == Mode::Auto)
+    return false;
+  if (more->mode == Mode::None || fewer->mode == Mode::Full)
+    return true;
+  if (more->mode == Mode::Full || fewer->mode == Mode::None)
+    return false;
+  return llvm::all_of(fewer->kept, [&](const auto &kind) {
+    auto found = more->kept.find(kind.getKey());
+    return found != more->kept.end() && kind.getValue() % found->second == 0;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -298,11 +318,12 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   addState(parameters, strategy.parameters, offload.parameters);
   addState(optimizer, strategy.state, offload.optimizer);
   addState(masters, strategy.state, offload.parameters || offload.optimizer);
-  bool isSame = structure == other,
-       addsNothing = structure.checkpointing == "none" && !structure.offloadsActivations;
-  if (!isSame && addsNothing)
+  bool isSame = structure == other;
+  bool isPart = !structure.offloadsActivations &&
+                keepsAllOf(structure.checkpointing, other.checkpointing);
+  if (isPart && structure.checkpointing == "none")
     bounds.seconds = productSeconds;
-  if (!isSame && (!addsNothing || structure.sharding != other.sharding))
+  if (!isSame && (!isPart || structure.sharding != other.sharding))
     return bounds;
   int64_t shards = getAxisRanks(options, "shard"), replicas = getAxisRanks(options, "replicate");
   SmallVector<LinkJob> jobs;
