@@ -198,8 +198,7 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
     if (failed(runPhases(step, "plan", "plan")))
       return failure();
     std::vector<Diagnostic> diagnostics = store.take();
-    StepCompilation measured{step.module->clone(), step.options, /*code=*/false,
-                             step.onlyMeasures};
+    StepCompilation measured{step.module->clone(), step.options, /*code=*/false, step.onlyMeasures};
     if (failed(runPhases(measured, "codegen", "codegen")))
       return failure();
     MemoryReport memory = measureMemory(*measured.module);

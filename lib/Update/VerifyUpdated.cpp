@@ -134,8 +134,7 @@ void VerifyUpdatedPass::runOnOperation() {
       auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
       return name && name.getValue() == program && !func.isExternal();
     };
-    bool isLeftOut =
-        program == "reference" && getOperation()->hasAttr(noReferenceAttr);
+    bool isLeftOut = program == "reference" && getOperation()->hasAttr(noReferenceAttr);
     if (llvm::count_if(functions, isProgram) != (isLeftOut ? 0 : 1)) {
       fail(getOperation().getLoc())
           << (isLeftOut ? "no" : "one") << " function of program '" << program << "'";

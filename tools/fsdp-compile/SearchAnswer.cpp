@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Import the model, search (PlanSearch.h), and print one row for each plan that fits, fastest
-//    first. A row has the estimated time of a step, the bytes of the arena, what limits the time, and
-//    the options.
+//    first. A row has the estimated time of a step, the bytes of the arena, what limits the time,
+//    and the options.
 // 2. Print the plans that do not fit, with the bytes that are missing. For a candidate that was not
 //    planned, these are the least bytes that are missing.
 // 3. Write the configuration file of the best plan: each option of a plan whose value is not the
@@ -86,8 +86,7 @@ static void printTooLarge(const SearchResult &result, int64_t limit, size_t most
   llvm::sort(rows, [](const SearchedPlan *a, const SearchedPlan *b) {
     return std::pair(a->bytes, a) < std::pair(b->bytes, b);
   });
-  llvm::outs() << "\nDo not fit\n"
-               << llvm::right_justify("missing bytes", 28) << "  options\n";
+  llvm::outs() << "\nDo not fit\n" << llvm::right_justify("missing bytes", 28) << "  options\n";
   printRows(rows, most, "that need more", [&](const SearchedPlan &plan) {
     llvm::outs() << llvm::right_justify((plan.state == State::tooLarge ? "at least " : "") +
                                             std::to_string(plan.bytes - limit),
@@ -137,7 +136,8 @@ static LogicalResult writeConfig(const StepOptions &options, StringRef path, MLI
       if (!row.isPlan || values == row.print(StepOptions()))
         continue;
       if (row.kind == OptionKind::list)
-        json.attributeArray(row.name, [&] { llvm::for_each(values, [&](auto &v) { json.value(v); }); });
+        json.attributeArray(row.name,
+                            [&] { llvm::for_each(values, [&](auto &v) { json.value(v); }); });
       else if (row.kind == OptionKind::word)
         json.attribute(row.name, values.front());
       else // a flag or a number has the same spelling in JSON

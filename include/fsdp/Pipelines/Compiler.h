@@ -50,8 +50,8 @@ LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 /// phases again with a lower limit, at most five times, as long as this makes the arena smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
 
-/// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up to
-/// fuse have run. Emits only diagnostics of the plan that is kept.
+/// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up
+/// to fuse have run. Emits only diagnostics of the plan that is kept.
 LogicalResult planFused(StepCompilation &step);
 
 } // namespace mlir::fsdp

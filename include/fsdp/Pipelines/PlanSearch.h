@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Plans a step for many combinations of options, and ranks the plans by estimated time. Measures are
-// those that --explain prints for the same options.
+// Plans a step for many combinations of options, and ranks the plans by estimated time. Measures
+// are those that --explain prints for the same options.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A task inherits the module and its context by fork(), so that nothing is imported again. It writes
-// its results to a pipe, which this process reads until all children have closed theirs.
+// A task inherits the module and its context by fork(), so that nothing is imported again. It
+// writes its results to a pipe, which this process reads until all children have closed theirs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,8 +82,8 @@ static bool readSome(const Child &child, std::string &text) {
   return bytes > 0 || (bytes < 0 && errno == EINTR);
 }
 
-std::vector<ChildOutput> mlir::fsdp::runInChildren(
-    const std::vector<std::function<void(llvm::raw_ostream &)>> &tasks) {
+std::vector<ChildOutput>
+mlir::fsdp::runInChildren(const std::vector<std::function<void(llvm::raw_ostream &)>> &tasks) {
   std::vector<ChildOutput> outputs(tasks.size());
   std::vector<Child> running;
   size_t most = std::max(1U, std::thread::hardware_concurrency()), next = 0;

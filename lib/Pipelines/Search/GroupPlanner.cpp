@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Run the stages Shard to Fuse once. They read no option in which members of a group differ.
-// 2. While the goal does not exclude all other members: select the member with the least bound of the
-//    time, and run the stage Plan on a copy of the module. Measure the workspace of the kernels, the
-//    arena and the schedule as --explain does.
+// 2. While the goal does not exclude all other members: select the member with the least bound of
+//    the time, and run the stage Plan on a copy of the module. Measure the workspace of the
+//    kernels, the arena and the schedule as --explain does.
 // 3. Derive bounds for the other members from the plan.
 //
 //===----------------------------------------------------------------------===//
@@ -80,9 +80,8 @@ void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandid
                        /*code=*/false, /*onlyMeasures=*/true};
   bool isFused = succeeded(runPhases(step, "shard", "fuse"));
   while (true) {
-    llvm::erase_if(task.members, [&](unsigned member) {
-      return task.goal.excludes(task.states[member].bounds);
-    });
+    llvm::erase_if(task.members,
+                   [&](unsigned member) { return task.goal.excludes(task.states[member].bounds); });
     auto next = llvm::min_element(task.members, [&](unsigned a, unsigned b) {
       return std::pair(task.states[a].bounds.seconds, a) <
              std::pair(task.states[b].bounds.seconds, b);
@@ -110,8 +109,11 @@ void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandid
 }
 
 llvm::json::Value PlannedCandidate::toJson() const {
-  llvm::json::Object object{{"candidate", candidate}, {"seconds", seconds}, {"bytes", bytes},
-                            {"limit", limit},         {"problem", problem}};
+  llvm::json::Object object{{"candidate", candidate},
+                            {"seconds", seconds},
+                            {"bytes", bytes},
+                            {"limit", limit},
+                            {"problem", problem}};
   if (profile)
     object["profile"] = profile->toJson();
   return object;

@@ -7,15 +7,15 @@
 // Derives lower bounds for candidates from the plan of another candidate. The bounds exclude
 // candidates that cannot be the best.
 //
-//   kernels    |  F0  |  F1  | B1   | B0   | U |     F, B: the same for every mesh; U is not counted
-//   gather          G1 ------> tail                  must end before its first reader, F1
-//   reduction        head <----------- R1            begins after the kernel that writes its source
+//   kernels    |  F0  |  F1  | B1   | B0   | U |   F, B: fixed, the same for every mesh
+//   gather          G1 ------> tail                must end before its first reader, F1
+//   reduction        head <----------- R1          begins after the kernel that writes its source
 //
-// 1. `fixedSeconds` is the time of kernels that access neither gradients, optimizer state, scalars of
-//    the step nor shards of parameters. Their operands have the sizes of the model.
-// 2. A transfer has the fixed kernels before its source as head, and the fixed kernels from its first
-//    reader on as tail. Its time on another mesh is that of its bytes without padding and without
-//    latency. The latency does not count, because one launch may start several transfers.
+// 1. `fixedSeconds` is the time of kernels that access neither gradients, optimizer state, scalars
+//    of the step nor shards of parameters. Their operands have the sizes of the model.
+// 2. A transfer has the fixed kernels before its source as head, and the fixed kernels from its
+//    first reader on as tail. Its time on another mesh is that of its bytes without padding and
+//    without latency, because one launch may start several transfers.
 // 3. The bound of the time is that of one machine for all transfers (Timeline.h), or the time of
 //    copies of activations to the host and back.
 // 4. The bound of the arena is the states' bytes, which follow from the mesh and the strategy, plus
@@ -123,9 +123,9 @@ static int64_t countElements(UnitOp unit) {
 
 /// Returns the part of the flat buffer of a unit that is no padding.
 static double getFilledPart(UnitOp unit) {
-  return unit.getFlatSize() ? static_cast<double>(countElements(unit)) /
-                                  static_cast<double>(unit.getFlatSize())
-                            : 1;
+  return unit.getFlatSize()
+             ? static_cast<double>(countElements(unit)) / static_cast<double>(unit.getFlatSize())
+             : 1;
 }
 
 void PlanProfile::addStates(ModuleOp planned, LayoutOp layout, const Candidate &candidate) {
@@ -133,7 +133,7 @@ void PlanProfile::addStates(ModuleOp planned, LayoutOp layout, const Candidate &
   for (auto slot : layout.getOps<StateSlotOp>()) {
     auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(planned, slot.getUnitAttr());
     bool isParameter = slot.getRole() == StateRole::parameter;
-    StateBytes &state = isParameter                            ? parameters
+    StateBytes &state = isParameter                           ? parameters
                         : slot.getRole() == StateRole::master ? masters
                                                               : optimizer;
     int64_t bytes =
@@ -155,14 +155,17 @@ public:
       filled = std::min(filled, getFilledPart(unit));
   }
 
-  BufferOp getBuffer(SliceAttr slice) { return buffers.lookup<BufferOp>(slice.getBuffer().getValue()); }
+  BufferOp getBuffer(SliceAttr slice) {
+    return buffers.lookup<BufferOp>(slice.getBuffer().getValue());
+  }
 
   /// Returns whether the times of a kernel with these accesses do not depend on the mesh.
   bool isFixed(ArrayRef<Access> accesses) {
     return llvm::none_of(accesses, [&](const Access &access) {
       Category category = getBuffer(access.slice).getCategory();
       return category == Category::gradients || category == Category::optimizer ||
-             category == Category::control || (category == Category::parameters && splitsParameters);
+             category == Category::control ||
+             (category == Category::parameters && splitsParameters);
     });
   }
 
@@ -182,8 +185,8 @@ public:
   double getHead(SliceAttr slice) const {
     return uses.lookup(slice.getBuffer().getValue()).written;
   }
-  /// Returns the fixed seconds from the first kernel on that accesses the buffer and has at least the
-  /// number `number`.
+  /// Returns the fixed seconds from the first kernel on that accesses the buffer and has at least
+  /// the number `number`.
   double getTail(SliceAttr slice, unsigned number) const {
     auto own = uses.find(slice.getBuffer().getValue());
     if (own == uses.end())
@@ -256,7 +259,8 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
       if (getInFlightId(copy) && getMemory(source) != getMemory(target) &&
           cluster.hostBytesPerSecond > 0 && source.getCategory() == Category::activations &&
           target.getCategory() == Category::activations && command.turns == 1)
-        hostSeconds += static_cast<double>(copy.getSource().getBytes()) / cluster.hostBytesPerSecond;
+        hostSeconds +=
+            static_cast<double>(copy.getSource().getBytes()) / cluster.hostBytesPerSecond;
     } else if (auto collective = dyn_cast<CollectiveOp>(command.op)) {
       auto unit = collective.getUnitAttr()
                       ? tables.lookupNearestSymbolFrom<UnitOp>(step, collective.getUnitAttr())
@@ -319,8 +323,8 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   addState(optimizer, strategy.state, offload.optimizer);
   addState(masters, strategy.state, offload.parameters || offload.optimizer);
   bool isSame = structure == other;
-  bool isPart = !structure.offloadsActivations &&
-                keepsAllOf(structure.checkpointing, other.checkpointing);
+  bool isPart =
+      !structure.offloadsActivations && keepsAllOf(structure.checkpointing, other.checkpointing);
   if (isPart && structure.checkpointing == "none")
     bounds.seconds = productSeconds;
   if (!isSame && (!isPart || structure.sharding != other.sharding))
@@ -331,7 +335,9 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
     // A strategy that splits the state differently exchanges pieces in another way.
     if (transfer.isPiece && structure.state != other.state)
       continue;
-    int64_t ranks = (!transfer.overShard ? 1 : transfer.within ? transfer.within : shards) *
+    int64_t ranks = (!transfer.overShard ? 1
+                     : transfer.within   ? transfer.within
+                                         : shards) *
                     (transfer.overReplicate ? replicas : 1);
     int64_t stride = transfer.overShard ? 1 : shards;
     double bytes = transfer.bytes / (transfer.isPiece ? static_cast<double>(shards) : 1);

@@ -6,7 +6,7 @@
 //
 // Branch and bound:
 //
-// 1. List the candidates (SearchSpace.cpp), and their bounds without any plan, which are 0.
+// 1. List the candidates (SearchSpace.cpp). Their bounds without any plan are 0.
 // 2. Repeat rounds until the bounds exclude every candidate that is not planned. In a round, select
 //    the groups with the least bounds, and plan them in child processes (GroupPlanner.cpp). Then
 //    take their plans into account, in the order of the groups: the fastest plan that fits, and the
@@ -14,8 +14,8 @@
 // 3. If no plan fits, search for the smallest arena in the same way.
 //
 // The first round has one group, so that all others have bounds. The number of groups of a round is
-// a constant, and a child process knows only the plans of earlier rounds. Hence, the result does not
-// depend on the number of processors.
+// a constant, and a child process knows only the plans of earlier rounds. Hence, the result does
+// not depend on the number of processors.
 //
 // Each plan is compared with the bounds that earlier plans gave it. If a plan is better than its
 // bounds, these are wrong, and every candidate is planned.
@@ -146,11 +146,10 @@ void Search::checkBounds(const PlannedCandidate &plan) {
   if (!plan.problem.empty() ||
       (bounds.bytes <= plan.bytes && bounds.seconds <= plan.seconds * (1 + tolerance)))
     return;
-  result.wrongBounds.push_back(llvm::join(candidates[plan.candidate].spelled, " ") + ": " +
-                               std::to_string(plan.seconds) + " s of at least " +
-                               std::to_string(bounds.seconds) + " s, " +
-                               std::to_string(plan.bytes) + " bytes of at least " +
-                               std::to_string(bounds.bytes) + " bytes");
+  result.wrongBounds.push_back(
+      llvm::join(candidates[plan.candidate].spelled, " ") + ": " + std::to_string(plan.seconds) +
+      " s of at least " + std::to_string(bounds.seconds) + " s, " + std::to_string(plan.bytes) +
+      " bytes of at least " + std::to_string(bounds.bytes) + " bytes");
   goal.all = true;
 }
 

@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   --mesh        --sharding-strategy    --reshard-after-forward |  --activation-checkpointing ..
-//   shard=8   --- full_shard         --- true                  --|- none, selective=.., full
-//             \                      \-- 4 (a node)            --|- ..
-//              \- shard_grad_op      ..        a group           |     a candidate
+//   --mesh        --sharding-strategy   --reshard-after-forward |  --activation-checkpointing ..
+//   shard=8   --- full_shard        --- true                  --|- none, selective=.., full
+//             \                     \-- 4 (a node)            --|- ..
+//              \- shard_grad_op     ..        a group           |     a candidate
 //   replicate=2,shard=4 ..
 //
 // Each dimension is a row of a table: the name of an option, and a function that lists its values
 // for the values of earlier dimensions. A further axis of --mesh is one more entry of `meshAxes`.
 //
 // Values that lead to the plan of another candidate are left out:
-// - The factors of an axis, as in shard=64x8, change no plan. They only describe the axis. Levels of
-//   the cluster enter through groups of neighbours, --reshard-after-forward=N.
+// - The factors of an axis, as in shard=64x8, change no plan. They only describe the axis. Levels
+//   of the cluster enter through groups of neighbours, --reshard-after-forward=N.
 // - A strategy is listed once per mesh for each number of pieces of parameters, gradients and
 //   state. On a mesh with replicas, hybrid_shard is full_shard. A full_shard that does not gather
 //   parameters again is shard_grad_op.
@@ -64,8 +64,8 @@ int64_t fsdp::getAxisRanks(const StepOptions &options, StringRef name) {
   return ranks;
 }
 
-/// Appends all meshes in which the axes from number `axis` on have `ranks` ranks together. `mesh` is
-/// the text of the axes before.
+/// Appends all meshes in which the axes from number `axis` on have `ranks` ranks together. `mesh`
+/// is the text of the axes before.
 static void addMeshes(int64_t ranks, size_t axis, const std::string &mesh, Values &meshes) {
   bool isLast = axis + 1 == std::size(meshAxes);
   for (int64_t size = isLast ? ranks : 1; size <= ranks; ++size) {
@@ -90,9 +90,7 @@ static Values listMeshes(const Space &space, const StepOptions &) {
 /// Returns into how many pieces a strategy splits parameters, gradients and optimizer state.
 static std::array<int64_t, 3> getPieces(const Strategy &strategy, const StepOptions &options) {
   int64_t shards = getAxisRanks(options, "shard"), replicas = getAxisRanks(options, "replicate");
-  auto count = [&](int axes) {
-    return (axes > 0 ? shards : 1) * (axes > 1 ? replicas : 1);
-  };
+  auto count = [&](int axes) { return (axes > 0 ? shards : 1) * (axes > 1 ? replicas : 1); };
   return {count(strategy.parameters), count(strategy.gradients), count(strategy.state)};
 }
 
