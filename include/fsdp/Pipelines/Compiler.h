@@ -29,6 +29,9 @@ struct StepCompilation {
   /// If true, the compilation only measures the plan of the programs `step` and `eval`. It leaves
   /// out the program `reference`, and does not verify the IR between passes.
   bool onlyMeasures = false;
+  /// If set, planFused() calls this function with each plan that does not fit into --memory-limit.
+  /// If the function returns true, no other schedule can fit, and planFused() keeps this plan.
+  std::function<bool(ModuleOp)> isHopeless = {};
   /// Kernels that the phase codegen compiled.
   CompiledKernels kernels = {};
   /// Rows of the table of types (DtypeFlow.h). The phase update computes these rows.

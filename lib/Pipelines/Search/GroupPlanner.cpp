@@ -36,7 +36,7 @@ bool SearchGoal::excludes(const PlanBounds &bounds) const {
 }
 
 void SearchGoal::add(const PlannedCandidate &plan) {
-  if (!plan.problem.empty())
+  if (!plan.problem.empty() || plan.isHopeless)
     return;
   if (bytes == 0 || plan.bytes < bytes)
     bytes = plan.bytes;
@@ -54,18 +54,29 @@ static std::string findLimit(const ScheduleReport &schedule, const StepOptions &
   return options.plan.checkpointing == "none" ? "compute" : "memory";
 }
 
-/// Plans a candidate. `fused` is the module after the stage Fuse.
-static PlannedCandidate planCandidate(ModuleOp fused, const Candidate &candidate,
-                                      const PlanStructure &structure, const Cluster &cluster) {
+/// Plans a candidate of a task. `fused` is the module after the stage Fuse.
+static PlannedCandidate planCandidate(ModuleOp fused, const GroupTask &task, unsigned number) {
+  const Candidate &candidate = task.candidates[number];
+  const PlanStructure &structure = task.states[number].structure;
   PlannedCandidate plan;
+  plan.candidate = number;
   StepCompilation step{fused.clone(), candidate.options, /*code=*/false, /*onlyMeasures=*/true};
+  // Only the size of the smallest arena and the list of all plans need the exact bytes of plans
+  // that do not fit.
+  if (!task.goal.all && !task.goal.isSmallest)
+    step.isHopeless = [&](ModuleOp planned) {
+      PlanProfile profile(planned, candidate, structure, task.cluster);
+      plan.isHopeless =
+          profile.getBounds(candidate, structure, task.cluster).bytes > task.goal.limit;
+      return plan.isHopeless;
+    };
   if (failed(planFused(step)) || failed(runPhases(step, "codegen", "codegen")))
     return plan;
   ScheduleReport schedule = measureSchedule(*step.module);
   plan.seconds = schedule.scheduled;
   plan.bytes = measureMemory(*step.module).peak;
   plan.limit = findLimit(schedule, candidate.options);
-  plan.profile.emplace(*step.module, candidate, structure, cluster);
+  plan.profile.emplace(*step.module, candidate, structure, task.cluster);
   return plan;
 }
 
@@ -90,10 +101,9 @@ void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandid
       return;
     unsigned number = *next;
     task.members.erase(next);
-    const Candidate &candidate = task.candidates[number];
     PlannedCandidate plan;
     if (isFused)
-      plan = planCandidate(*step.module, candidate, task.states[number].structure, task.cluster);
+      plan = planCandidate(*step.module, task, number);
     plan.candidate = number;
     if (!plan.profile)
       plan.problem = error.empty() ? "planning failed" : error;
@@ -109,11 +119,9 @@ void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandid
 }
 
 llvm::json::Value PlannedCandidate::toJson() const {
-  llvm::json::Object object{{"candidate", candidate},
-                            {"seconds", seconds},
-                            {"bytes", bytes},
-                            {"limit", limit},
-                            {"problem", problem}};
+  llvm::json::Object object{{"candidate", candidate}, {"seconds", seconds},
+                            {"bytes", bytes},         {"limit", limit},
+                            {"hopeless", isHopeless}, {"problem", problem}};
   if (profile)
     object["profile"] = profile->toJson();
   return object;
@@ -126,6 +134,7 @@ PlannedCandidate PlannedCandidate::fromJson(const llvm::json::Object &object) {
   plan.bytes = object.getInteger("bytes").value_or(0);
   plan.limit = object.getString("limit")->str();
   plan.problem = object.getString("problem")->str();
+  plan.isHopeless = object.getBoolean("hopeless").value_or(false);
   if (const llvm::json::Object *profile = object.getObject("profile"))
     plan.profile = PlanProfile::fromJson(*profile);
   return plan;

@@ -17,6 +17,8 @@ struct PlannedCandidate {
   double seconds = 0;
   int64_t bytes = 0;
   std::string limit, problem; ///< `problem` is the first error if there is no plan
+  /// Whether no schedule can fit, so that the measures are not those of the smallest one.
+  bool isHopeless = false;
   std::optional<PlanProfile> profile;
 
   llvm::json::Value toJson() const;

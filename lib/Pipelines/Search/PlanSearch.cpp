@@ -132,8 +132,12 @@ void Search::runRounds() {
 
 void Search::take(const PlannedCandidate &plan) {
   checkBounds(plan);
-  states[plan.candidate].isDone = true;
-  plans[plan.candidate] = plan;
+  // The bounds that follow from a plan without hope exclude its candidate. If no plan fits, the
+  // search for the smallest arena plans the candidate again.
+  if (!plan.isHopeless) {
+    states[plan.candidate].isDone = true;
+    plans[plan.candidate] = plan;
+  }
   goal.add(plan);
   if (plan.profile)
     for (auto [candidate, state] : llvm::zip_equal(candidates, states))
