@@ -1,4 +1,4 @@
-"""Calls the functions of CUDA's driver API that launch kernels. They come from libcuda.so.1, or from the emulator's libfsdp-emulated-cuda.so."""
+"""Calls functions of CUDA's driver API to launch kernels. These functions are in libcuda.so.1 or the emulator's libfsdp-emulated-cuda.so."""
 import ctypes
 
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -109,7 +109,8 @@ class Driver:
         return function
 
     def tensor_map(self, address, dtype, sizes, strides, box):
-        """Returns a tensor map as a kernel argument. Sizes and box are in elements. Strides are in bytes, and begin with the stride of dimension 1."""
+        """Returns a tensor map as a kernel argument. The sizes and the box are counted in elements. Strides are in bytes, and begin with the stride
+        of dimension 1."""
         room = ctypes.create_string_buffer(MAP_BYTES + 64)
         found = (ctypes.c_char * MAP_BYTES).from_buffer(room, -ctypes.addressof(room) % 64)
         rank = len(sizes)

@@ -1,4 +1,4 @@
-"""Matrix products: their inputs, and their results in float64. Needs numpy.
+"""Computes the inputs of matrix products, and their results in float64. Needs numpy.
 
 A case is a dict: dtype, transposes (nn, nt, tn or tt: one letter each for A and B, where t means that A is stored as k x m or B as n x k), m, n, k,
 epilogue (none, bias). The result has the element type `dtype`.
@@ -22,7 +22,7 @@ class Product:
         self.bias = random.standard_normal(c["n"], dtype=np.float32)
 
     def inputs(self):
-        """Returns the operands of the kernel in order, as the bits of their types."""
+        """Returns the operands of the kernel in order. Each operand is an array of the bits of its elements."""
         return [to_bits(self.a, self.case["dtype"]), to_bits(self.b, self.case["dtype"])] + ([self.bias] if self.case["epilogue"] == "bias" else [])
 
     def rows(self, every):

@@ -100,7 +100,7 @@ SECTIONS = {"training": training_section, "steps": steps_section, "shares": shar
 
 
 class Report:
-    """The files gpu_step.json and gpu_step.md in a folder, which are rewritten at the end of each part of run_all."""
+    """The files gpu_step.json and gpu_step.md in a folder. They are rewritten at the end of each part of run_all."""
 
     def __init__(self, folder, device, date, software, command):
         self.folder, self.device = folder, device

@@ -1,7 +1,7 @@
-"""Checks training on the GPU: compares the GPU's losses with the CPU's, several ranks with one rank, and the used memory with the planned memory.
+"""Checks training on the GPU: compares losses of the GPU with losses of the CPU, several ranks with one rank, and used memory with planned memory.
 
-1. At each step, the losses of one rank on the GPU are within TOLERANCE of the CPU's losses. This holds with this project's GEMM kernels, with
-   cuBLASLt, and as a CUDA graph.
+1. At each step, the losses of one rank on the GPU are within TOLERANCE of the CPU's losses. This must hold with this project's GEMM kernels, with
+   cuBLASLt, and with a CUDA graph.
 2. Several ranks that share the GPU compute the same values, bit for bit, as one unsharded rank on the GPU (--check-against=unsharded). Their losses
    are within TOLERANCE of the losses of one rank with the same global batch.
 3. In each run the arena has exactly the planned number of bytes. GPU memory beside the arenas is reported, and does not grow after the first step.
@@ -22,7 +22,7 @@ def worst_difference(losses, expected):
 
 
 def memory_problems(run):
-    """Returns descriptions of what is wrong in the memory of a run that ended normally."""
+    """Returns descriptions of the memory errors of a run that ended normally."""
     problems = []
     if run["planned_bytes"] is None or run["measured_bytes"] != run["planned_bytes"]:
         problems.append(f"the arena is {run['measured_bytes']} bytes, planned {run['planned_bytes']}")
@@ -58,7 +58,7 @@ def checks_of(model):
 
 def check_model(runner, folder, chip, model, clock, report):
     """Yields a row for each run of a model that is compiled for a chip. The losses of one rank are compared with the CPU's losses. The losses of
-    several ranks are compared with those of one rank."""
+    several ranks are compared with the losses of one rank."""
     cpu = read_losses(folder / f"{model['name']}.cpu.json", model["steps"])
     alone = None
     for what, ranks, gemm, options in checks_of(model):

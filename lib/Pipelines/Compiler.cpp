@@ -28,10 +28,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Phases
-//===----------------------------------------------------------------------===//
-
 template <void (*build)(OpPassManager &, const StepOptions &)>
 static LogicalResult runPipeline(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
@@ -76,10 +72,6 @@ ArrayRef<Phase> fsdp::getPhases() {
   };
   return phases;
 }
-
-//===----------------------------------------------------------------------===//
-// Order of phases
-//===----------------------------------------------------------------------===//
 
 /// If enabled, prints how many milliseconds a phase took when the phase ends.
 namespace {
@@ -146,7 +138,7 @@ public:
   explicit DiagnosticStore(MLIRContext *context)
       : engine(context->getDiagEngine()), handler(context, [this](Diagnostic &diag) {
           if (isPassing)
-            return failure(); // a failure passes the diagnostic on to the next handler
+            return failure(); // the next handler then gets the diagnostic
           std::string text;
           llvm::raw_string_ostream(text) << diag.getLocation() << diag;
           if (said.insert(text).second)

@@ -8,12 +8,12 @@
 //
 //   title, mesh, cluster
 //   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes: like --explain=json
-//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers,
-//                2 reductions, 3 copies to the device, 4 copies to the host, 5 copies from the
-//                rank's file, 6 copies to the file
+//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0: compute,
+//                lane 1: gathers, lane 2: reductions, lane 3: copies to the device, lane 4: copies
+//                to the host, lane 5: copies from the rank's file, lane 6: copies to the file
 //   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
 //   host_buffers like `buffers`, for the host's arena
-//   moments      begin of each command, and end of the last command
+//   moments      start of each command, and end of the last command
 //
 // The page shows the commands of a loop once, with the number of iterations. O(commands + buffers).
 //
@@ -40,7 +40,7 @@ static constexpr StringLiteral mark = "\"@data@\"";
 
 namespace {
 
-/// Simulates the step with one iteration of each loop. There is a lane for each channel.
+/// Simulates the step with one iteration of each loop. The timeline has one lane for each channel.
 class Lanes {
 public:
   Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {
@@ -73,7 +73,8 @@ public:
         });
       }
     });
-    // For each stall, the number of the wait, and the seconds when the stall begins and ends.
+    // One element for each stall: the number of the wait, and the seconds at which the stall begins
+    // and ends.
     json.attributeArray("stalls", [&] {
       for (size_t index = 0; index < commands.size(); ++index)
         if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))
@@ -90,7 +91,7 @@ public:
   }
 
 private:
-  /// Returns the lane of a transfer. It is the number of the transfer's channel.
+  /// Returns the lane of a transfer, which is the number of the transfer's channel.
   static int64_t getLane(Operation *op) {
     if (isa<CopyOp>(op))
       return getChannel(op);

@@ -74,7 +74,8 @@ bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef 
   return false;
 }
 
-/// Tries to open `path` for writing, and removes the file if this creates it. Returns errno or 0.
+/// Tries to open `path` for writing. If this creates the file, removes the file. Returns errno or
+/// 0.
 static int tryToOpen(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = descriptor >= 0;
@@ -113,7 +114,7 @@ std::unique_ptr<llvm::ToolOutputFile> fsdp::openOutput(llvm::StringRef path, std
   std::error_code error;
   if (path == "-")
     return std::make_unique<llvm::ToolOutputFile>(path, error, sys::fs::OF_None);
-  constexpr unsigned attempts = 500, pause = 20000; // in microseconds; 10 s in total
+  constexpr unsigned attempts = 500, pause = 20000; // `pause` is in microseconds
   int descriptor = -1;
   for (unsigned attempt = 0; descriptor < 0; ++attempt) {
     // Without O_NONBLOCK, opening a pipe would wait for its reader forever.

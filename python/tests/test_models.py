@@ -20,8 +20,8 @@ import fsdp_mlir as fm
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
 STORED = json.loads((MODELS / "curves.json").read_text())
 NAMES = sorted(STORED["limits"])
-# Allowed relative differences between losses, for families with a larger tolerance than the others. AdamW
-# amplifies rounding errors in tensors whose gradient is nearly 0.
+# Allowed relative differences between losses, for families with a larger tolerance than the other
+# families. AdamW amplifies rounding errors in tensors whose gradient is nearly 0.
 TOLERANCE = {"T5": 5e-5}
 DTYPES = {"i64": np.int64, "i32": np.int32, "f32": np.float32}
 
@@ -31,7 +31,7 @@ _spec.loader.exec_module(initial)
 
 
 def train(model, limits, ranks):
-    """Trains the stored number of steps and returns the losses, after a check against one rank."""
+    """Trains the stored number of steps, compares with unsharded training, and returns the losses."""
     examples = [np.empty(i.shape, DTYPES[i.dtype]) for i in model.inputs]
     weights = {p.name: initial.value(p.name, p.shape) for p in model.parameters}
     optimizer = fm.AdamW(lr=STORED["rate"], weight_decay=STORED["decay"])

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A group contains all ranks of a mesh. The local ranks of the group are those in this process.
+// A group contains all ranks of a mesh. The local ranks of the group are the ranks in this process.
 // Each local rank has an arena, a thread and a worker pool. run() executes a program on all local
 // ranks and waits for them. The communicator defines which ranks are local, and connects them with
 // the ranks of other processes.
@@ -50,19 +50,17 @@ public:
   const Artifact &getArtifact() const { return artifact; }
   uint32_t threadsPerRank() const { return options.threadsPerRank; }
   uint64_t arenaBytes() const { return executors[0]->getArena().mappedBytes(); }
-  /// Returns the executor of `rank`, which must be in this process.
   RankExecutor &executor(uint32_t rank) const { return *executors[rank - first]; }
-  /// Returns the index of the first element of a rank's shard of a state in the unit's flat buffer.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const {
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns true if runs omit no kernels. Only then are the results of checked lookups valid.
+  /// Returns true if runs execute all kernels. Otherwise results of checked lookups are invalid.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;
-  /// Returns the highest aligned end offset of the states, the inputs, and all ranges that are used
-  /// by the programs that have run.
+  /// Returns the end of the used memory: the highest aligned end offset of the states, of the
+  /// inputs, and of all ranges that the programs so far have used.
   uint64_t peakBytes() const { return alignedEnd(layout, peak); }
   /// Returns an array with one element for each type of collective: the number of bytes that the
   /// first local rank has exchanged in collectives of this type.
@@ -108,7 +106,7 @@ private:
   void replay(RankExecutor &rank);
   void runRecorded();
 
-  std::shared_ptr<const Artifact> owned; ///< keeps kernels loaded even if a rank hangs
+  std::shared_ptr<const Artifact> owned; ///< owner of the kernels, even if a rank hangs
   const Artifact &artifact;
   Mesh mesh;
   const fb::Layout &layout;
@@ -135,7 +133,7 @@ private:
   std::atomic<int32_t> firstFailure{-1};
   std::atomic<bool> ending{false};
   bool hung = false;
-  bool isAgain = false; ///< true in runAgain(), which does not use `recording`
+  bool isAgain = false; ///< true while runAgain() runs; `recording` is then not used
 };
 
 } // namespace fsdprt

@@ -23,7 +23,7 @@ void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool remarks);
 /// Returns the limits on the model that the options set.
 ParseLimits getParseLimits(const DriverOptions &driver);
 
-/// Checks the values of options before the stages that read them, which may not run.
+/// Checks values of options here, because the stages that read these options may not run.
 LogicalResult checkEarly(ModuleOp module, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads inputs that may be pipes, such as the pipe that a shell opens for <(command). Devices are
-// refused, because they may provide bytes without end. The time for which the reader waits for data
-// from a pipe is limited:
+// refused, because they may provide bytes without end. The reader waits for data from a pipe at
+// most for these times:
 //
 //     no process has opened the pipe for writing    10 s
-//     a process has, and writes nothing             600 s
+//     a process has opened it but writes nothing    600 s
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@
 namespace fsdpcommon {
 
 /// Appends the content of a file, a pipe or a terminal to `bytes`. Returns an empty text on
-/// success, or why the input cannot be read. An input of more than `most` bytes cannot be read.
+/// success, and otherwise the reason why the input cannot be read. An input of more than `most`
+/// bytes cannot be read.
 std::string readInput(const std::string &path, uint64_t most, std::string &bytes);
 
 } // namespace fsdpcommon

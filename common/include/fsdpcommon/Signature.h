@@ -22,15 +22,14 @@ namespace fsdpcommon {
 
 using Signature = std::array<unsigned char, 64>;
 
-/// Returns the name of the file that contains the signature of an artifact.
 inline std::string signatureFile(const std::string &artifact) { return artifact + ".sig"; }
 
 /// Signs a header with the private key in the PEM file `key`. Returns an error, or "" on success.
 std::string signHeader(const fsdprt_artifact_header &header, const std::string &key,
                        Signature &signature);
 
-/// Verifies the signature that `file` contains, with the public key that the PEM file `key`
-/// contains. Returns an empty text if the signature belongs to the header, and otherwise an error.
+/// Verifies the signature in `file` with the public key in the PEM file `key`. Returns an empty
+/// text if the signature belongs to the header, and otherwise an error.
 std::string verifyHeader(const fsdprt_artifact_header &header, const std::string &file,
                          const std::string &key);
 

@@ -81,12 +81,17 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
     - Requires: dispatches that do not write in place.
     - Ensures: if a dispatch computes a factor of a contraction and only dispatches read this
       factor, the size of a row of the factor is a multiple of `bytes`. The rows have additional
-      elements at their end, which no op reads. Any other factor is copied to a tensor with padded
-      rows if each element of the factor occurs in at least 512 products.
+      elements at their end, which no op reads. The operands of this dispatch that have the shape of
+      the factor are padded too if possible, so that the factor can overwrite one of these operands.
+      With `copies`, any other factor is copied to a tensor with padded rows if each element of the
+      factor occurs in at least 512 products.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
-  let options = [Option<"bytes", "bytes", "int64_t", /*default=*/"16", "Alignment of rows, in bytes (default 16).">];
+  let options = [
+    Option<"bytes", "bytes", "int64_t", /*default=*/"16", "Alignment of rows, in bytes (default 16).">,
+    Option<"copies", "copies", "bool", /*default=*/"true",
+           "Copy factors that no dispatch computes, such as parameters, to padded rows (default true).">];
   let statistics = [Statistic<"numPadded", "num-padded", "Results whose rows are padded">,
                     Statistic<"numCopied", "num-copied", "Factors that are copied into padded rows">];
 }

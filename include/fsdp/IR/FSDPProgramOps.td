@@ -44,10 +44,6 @@ def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<
   }];
 }
 
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
-
 def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator,
                                        NoRegionArguments]> {
   let summary = "an arena and its contents";
@@ -163,10 +159,6 @@ def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<
   }];
 }
 
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
-
 def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRegionArguments,
                                          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a sequence of commands on the buffers of one layout";
@@ -174,8 +166,8 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
     A program is a sequence of commands and loops of commands. The collectives of a program run on
     `mesh`.
 
-    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) the program
-    contains only commands.
+    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` names an `fsdp.mesh`; (C2) the
+    program contains only commands.
 
     ```mlir
     fsdp.program @step layout @arena mesh @mesh {

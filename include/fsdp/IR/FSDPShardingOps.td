@@ -81,7 +81,7 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
       the next list.
     - (C5) A `hoisted` unit has `reshard false`.
     - (C6) A unit with `within` N has `reshard true`, and its parameters are split over `shard`. N
-      is at least 2, less than `shards`, and divides `shards`.
+      is at least 2 and less than `shards`, and N divides `shards`.
     - (C7) The dtype is a float, or an integer if no parameter is trained.
     - (C8) A unit with `rows` consists of one table: a float parameter of rank 2 at offset 0. A
       shard consists of whole rows.
@@ -174,7 +174,7 @@ def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethod
 
     - (C1) `unit` names an `fsdp.unit` with `rows`.
     - (C2) The result has the shape of the ids followed by the table's columns.
-    - (C3) The operand is 1-D, and is a shard of the unit or its whole buffer.
+    - (C3) The operand is 1-D, and is a shard of the unit or the unit's whole buffer.
 
     ```mlir
     %e = fsdp.unshard_rows %shard[%ids] @wte : tensor<1024xf32>, tensor<2x8xi64> -> tensor<2x8x16xf32>
@@ -200,7 +200,7 @@ def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<
 
     - (C1) `unit` names an `fsdp.unit` with `rows`.
     - (C2) Ids have rank 1, and rows have the shape of the ids followed by the table's columns.
-    - (C3) The result is 1-D, and is a shard of the unit or its whole buffer.
+    - (C3) The result is 1-D, and is a shard of the unit or the unit's whole buffer.
 
     ```mlir
     %g = fsdp.reduce_rows @wte avg %rows at %ids : tensor<16x16xf32>, tensor<16xi64> -> tensor<1024xf32>
@@ -301,10 +301,6 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
   let hasCanonicalizeMethod = 1;
   let assemblyFormat = "$input $mesh $axes `root` $root attr-dict `:` type($input)";
 }
-
-//===----------------------------------------------------------------------===//
-// Collectives in flight
-//===----------------------------------------------------------------------===//
 
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 

@@ -114,10 +114,10 @@ def MarkBatchPass : ImportPass<"fsdp-mark-batch", "::mlir::ModuleOp"> {
 def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
   let summary = "Determine the contents of masks and other constant buffers";
   let description = [{
-    - Requires: one public function whose calls are inlined.
+    - Requires: one public function, into which all called functions are inlined.
     - Ensures: every integer constant has known contents. A constant that is a causal mask becomes a
-      `linalg.generic` that compares loop indices. The ops that use the constant determine which
-      values the constant has at allowed positions and at masked positions.
+      `linalg.generic` that compares loop indices. The values at allowed positions and at masked
+      positions follow from the ops that use the constant.
     - Keeps: the attribute `fsdp.position`, and all other code.
   }];
   let options = [ListOption<"buffers", "buffer", "std::string",
@@ -129,12 +129,12 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
 def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> {
   let summary = "Make every parameter a named argument";
   let description = [{
-    - Requires: one public function whose calls are inlined. No earlier pass may merge constants,
-      because two constants with elided values look equal.
+    - Requires: one public function, into which all called functions are inlined. No earlier pass
+      may merge constants, because two constants with elided values look equal.
     - Ensures: parameters are arguments with `fsdp.param`. Initial values from the model's file are
       in the module attribute `fsdp.values`. If an attribute of an argument, the option `params` or
-      the option `params-file` names a parameter, only named tensors are trained. The other float
-      tensors remain constants, and `fsdp.constants` lists their names. If such a tensor is a
+      the option `params-file` names a parameter, only named tensors are trained. Float tensors
+      without a name remain constants, and `fsdp.constants` lists their names. If such a tensor is a
       resource above 1 MiB, the tensor becomes a frozen parameter instead. If no parameter is named,
       a warning lists the tensors that are trained.
     - Keeps: a tied parameter remains one value that all its uses share. Constants that are not
@@ -149,7 +149,8 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
 def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::ModuleOp"> {
   let summary = "Replace an exporter's dropout markers by products with fsdp.random";
   let description = [{
-    - Requires: one public function whose calls are inlined; parameters are marked.
+    - Requires: one public function, into which all called functions are inlined, and in which
+      parameters are marked.
     - Ensures: no call of a marker function `@fsdp.dropout` is left. Each call becomes a product
       with an `fsdp.random bernoulli` that has a new site. The function has three new arguments with
       `fsdp.key`, for the seed, the step and the sample. It is an error if a probability is outside
@@ -273,7 +274,7 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
     - Ensures: a softmax over one dimension is a `linalg.softmax`, whether the model computes the
       softmax as a quotient or as exp(x - logsumexp(x)). In both patterns, intermediate values may
       have a narrower type, and the model may first subtract the maximum of x from x. An op that
-      replaces the results of rows of -inf is removed if the mask keeps at least one element in
+      replaces the softmax of rows that contain only -inf is removed if the mask keeps an element in
       every row.
     - Keeps: values, up to rounding.
   }];
@@ -319,8 +320,7 @@ def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> 
   let summary = "Replace each lookup that no earlier pass raised by a masked sum";
   let description = [{
     - Requires: lookups of rows and losses are raised.
-    - Ensures: no generic contains a `tensor.extract` with one computed index if this index depends
-      on data.
+    - Ensures: no generic contains a `tensor.extract` whose only computed index depends on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
@@ -390,9 +390,9 @@ def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::Fun
   let description = [{
     - Requires: lookups, softmax and losses are raised, because fused bodies hide them.
     - Ensures: an elementwise generic with a single reader is fused into the reader if the reader is
-      an elementwise generic too. Two kinds of generics are not fused into a reader: a generic with
-      a costly function, such as cos, that the reader would evaluate more than once per element, and
-      a generic that rounds values to a narrower type.
+      an elementwise generic too. A generic with a costly function, such as cos, is not fused if the
+      reader would evaluate the function more than once per element. A generic that rounds values to
+      a narrower type is not fused either.
     - Keeps: values, bit for bit; contractions are not changed.
   }];
   let statistics = [Statistic<"numFused", "num-fused", "Generics removed">];

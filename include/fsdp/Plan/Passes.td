@@ -287,8 +287,8 @@ def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
       - no command reads a byte that no earlier command wrote;
       - buffers that are alive at the same time do not overlap (checked by a sweep that is
         independent of the packer);
-      - all buffers of a launch are in one arena, and all buffers of collectives are in the device's
-        arena;
+      - all buffers of a launch are in one arena;
+      - all buffers of collectives are in the device's arena;
       - before a collective is complete, no command writes its source or accesses its target.
     - Keeps: the IR.
   }];

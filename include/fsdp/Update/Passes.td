@@ -139,12 +139,12 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     ```
 
     Powers of β are computed from the step count, in f64. The state and the arithmetic are f32, or
-    f64 in units of f64 parameters. Masters of parameters are never bf16. Other state may be bf16.
-    Such state is computed in f32 and then rounded at random to one of the two nearest bf16 numbers,
-    so that the expected value of the result is exact. The random bits depend on the seed of the
-    run, the number of the step, the unit, and the index of the element in the flat buffer. This
-    index also decides which elements have weight decay, so that one kernel serves all ranks. A step
-    that is not finite changes no state.
+    f64 if the parameters of the unit are f64. Masters of parameters are never bf16. Other state may
+    be bf16. Such state is computed in f32 and then rounded at random to one of the two nearest
+    bf16 numbers, so that the expected value of the result is exact. The random bits depend on
+    the seed of the run, the number of the step, the unit, and the index of the element in the
+    flat buffer. This index also decides which elements have weight decay, so that one kernel
+    serves all ranks. A step that is not finite changes no state.
 
     `#fsdp.placement` determines the pieces of the state. If the pieces of the state are smaller
     than the pieces of the parameters, a rank updates only the part of its parameters that matches
@@ -185,8 +185,8 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 
     - Requires: no fast-math flags; all generics of a step have their final bodies.
     - Ensures: the bodies contain no f32 or f64 sum that is the only reader of a product.
-    - Keeps: bodies of contractions, casts, and the order of sums. Values change only because the
-      product is not rounded, and they change in the same way in all programs.
+    - Keeps: the bodies of contractions, all casts, and the order of sums. Values change only
+      because the product is not rounded, and they change in the same way in all programs.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">
@@ -229,8 +229,9 @@ def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures:
-      - the arguments of `step`, `eval` and `reference` are, for each unit, the parameters and, if
-        trained, the state; then the step block, the rank block and the batch;
+      - the first arguments of `step`, `eval` and `reference` are the parameters of each unit,
+        followed by its state if the unit is trained; then come the step block, the rank block and
+        the batch;
       - every result updates one argument of its type;
       - `step` and `reference` update all state, and `eval` updates only the step block.
     - Keeps: the IR.

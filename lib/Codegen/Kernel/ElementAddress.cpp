@@ -13,8 +13,8 @@
 //   2, 4 or 8 apart            4 row + 4 lane + 1   -> vector.loads and shuffles
 //   none of these              768 lane + row       -> vector.gather
 //
-// An index that depends on data may be equal in all lanes; it then becomes a new variable of the
-// linear expression. Otherwise it becomes a vector of type index.
+// An index that depends on data becomes a new variable of the linear expression if the index is
+// equal in all lanes. Otherwise it becomes a vector of type index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bytes of a cache line of a CPU, and of the smallest tensor that is prefetched.
+/// A cache line of a CPU has `lineBytes` bytes. Tensors of at least `prefetchedBytes` are
+/// prefetched.
 static constexpr int64_t lineBytes = 64, prefetchedBytes = 4 << 20;
-
-//===----------------------------------------------------------------------===//
-// Index arithmetic
-//===----------------------------------------------------------------------===//
 
 Value Evaluator::materialise(AffineExpr expr) {
   expr = simplify(expr);
@@ -98,9 +95,9 @@ Value Evaluator::toValue(const Subscript &index) {
                     : materialiseLanes(expr);
 }
 
-/// Converts an SSA value to an index of an element. If the value is a vector, it becomes the
-/// `lanes` of the index. A constant becomes a constant expression, a loop variable its dim, and any
-/// other scalar a new dim.
+/// Converts an SSA value to an index of an element. A vector becomes the `lanes` of the index. A
+/// constant becomes a constant expression. A loop variable becomes its dim. Any other scalar
+/// becomes a new dim.
 Subscript Evaluator::toSubscript(Value index) {
   if (isa<VectorType>(index.getType()))
     return {constant(0), index};
@@ -143,8 +140,8 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Requests a split of the innermost loop at each of the borders lo and hi that the index
-    // crosses.
+    // If the index crosses the border lo or hi, request a split of the innermost loop at this
+    // border.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
@@ -171,12 +168,8 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
   return arith::AndIOp::create(builder, loc, above, below);
 }
 
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
-/// Converts a value that was loaded from a flat memref to the element type of the tensor, which
-/// differs from the type in memory if it is i1 or index.
+/// Converts a value that was loaded from a flat memref to the element type of the tensor. The
+/// element types i1 and index differ from the type in memory.
 static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isInteger(1)) {
     Type type = value.getType();
@@ -191,10 +184,11 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-// For example, deinterleave() turns four vectors with the rows a b c d a b c d .. into one vector
-// per column. Each round separates the even and odd lanes of neighbouring vectors. A round moves
-// the lowest bit of the number of each element to the top. After two rounds, vector i contains
-// column i. interleave() is the inverse function.
+// deinterleave() separates the columns of a matrix. For example, four vectors contain the elements
+// a b c d a b c d .. of a matrix with the columns a, b, c and d. Each round separates the even and
+// the odd lanes of neighbouring vectors. In the number of each element, this makes the lowest bit
+// the highest bit. After two rounds, vector i contains column i. interleave() is the inverse
+// function.
 
 static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   int64_t lanes = cast<VectorType>(vectors[0].getType()).getDimSize(0), count = vectors.size();
@@ -232,8 +226,8 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
 }
 
 /// Loads lanes whose elements are 2, 4 or 8 elements apart in memory: loads whole vectors and picks
-/// the lanes from them with shuffles. The shuffles also produce the lanes at the positions in
-/// between, which later loads reuse. Returns null if the lanes have another stride.
+/// the lanes from them with shuffles. The shuffles also produce vectors of the elements in between,
+/// which are kept for later loads. Returns null if the elements have another distance.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);
@@ -272,8 +266,8 @@ Value Evaluator::gather(Value memory, Type storage, AffineExpr offset, Value lan
                                   mask, pass);
 }
 
-// Emits prefetches of the cache lines `prefetchDistance` bytes behind those that a load of `lanes`
-// elements at `offset` reads. A smaller tensor is in a cache already, so it is not prefetched.
+// Emits prefetches for a load of `lanes` elements at `offset`: prefetches the cache lines that are
+// `prefetchDistance` bytes after the loaded cache lines. Small tensors are in a cache already.
 void Evaluator::prefetchAhead(Value memory, AffineExpr offset) {
   auto type = cast<MemRefType>(memory.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;

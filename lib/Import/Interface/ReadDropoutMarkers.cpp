@@ -10,9 +10,9 @@
 //                                               step %step first %sample site 0 per_sample 16
 //                                          %y = %x * %f
 //
-//  1. A marker is a function without a body whose name is `fsdp.dropout` or begins with
-//     `fsdp.dropout.` or `fsdp.dropout_`, or that has the attribute `fsdp.dropout`. The attribute
-//     is the probability p of a zero.
+//  1. A marker is a function without a body that has the attribute `fsdp.dropout`, or whose name is
+//     `fsdp.dropout` or begins with `fsdp.dropout.` or `fsdp.dropout_`. The attribute is the
+//     probability p of a zero.
 //  2. In program order, each call of a marker gets a `site`, which is a number that no other random
 //     op has. A call with p = 0 is replaced by its operand. If a function that calls a marker was
 //     inlined twice, the two copies of the call have different sites and thus different random
@@ -20,11 +20,11 @@
 //  3. The random factor has the type f32, or f64 if the tensor is f64. The product has the type of
 //     the tensor.
 //  4. The random numbers of a sample must not depend on the rank that processes the sample. The
-//     first dimension of the tensor must therefore be the batch, as it is in batch inputs. If the
-//     preceding ops do not prove this (BatchPlace.h), the pass warns.
+//     first dimension of the tensor must therefore be the batch. If the preceding ops do not prove
+//     this (BatchPlace.h), the pass warns.
 //  5. Arguments with `fsdp.key` (seed, step and first sample) are added if they are missing.
 //
-// Runs after functions are inlined and parameters are marked. O(ops)
+// This pass runs after functions are inlined and parameters are marked. The time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,8 @@ private:
   int64_t nextSite();
   void replace(func::CallOp call);
 
-  llvm::StringMap<double> markers; ///< probability p of each marker, by name
+  /// Probability p of each marker. The key is the name of the marker.
+  llvm::StringMap<double> markers;
   func::FuncOp entry;
   SmallVector<BlockArgument> inputs; ///< arguments that are batch inputs
   int64_t batch = 0;
@@ -108,7 +109,7 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
 }
 
 /// Finds the batch inputs and the batch size. The batch size is the size of the first dimension of
-/// the input `tokens` or, if there is no such input, of all inputs.
+/// the input `tokens`. If no input has this name, all inputs must have the same first dimension.
 LogicalResult ReadDropoutMarkersPass::readBatch() {
   BlockArgument deciding;
   bool agree = true;
@@ -218,7 +219,7 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   return checkPlace(call, places);
 }
 
-/// Returns the argument with `fsdp.key = name`. If there is none, appends it to the arguments.
+/// Returns the argument with `fsdp.key = name`. If there is no such argument, appends one.
 Value ReadDropoutMarkersPass::getKey(StringRef name) {
   for (BlockArgument arg : entry.getArguments())
     if (auto key = entry.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);

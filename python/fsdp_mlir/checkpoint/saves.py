@@ -35,7 +35,7 @@ def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
 
 
 def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list[Any]:
-    """Returns the values of those members of a JSON object that ``kinds`` {name: type} lists.
+    """Returns members of a JSON object: those in ``kinds`` {name: type}, in the order of ``kinds``.
     Raises CheckpointError."""
     values = []
     for name, kind in kinds.items():

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads and writes tensors in the zip format of torch.save, which DCP uses, without PyTorch.
 
-An archive contains data.pkl, which describes a tensor, and data/0, the bytes of its storage.
+An archive contains data.pkl (the description of a tensor) and data/0 (the bytes of its storage).
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, NotImplemente
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file. ``bytes`` is its storage. ``offset`` and ``strides`` are in elements."""
+    """A tensor in a file. ``bytes`` is its storage. ``offset`` and ``strides`` are counted in
+    elements."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -119,7 +120,7 @@ class _Window(io.RawIOBase):
     def seek(self, offset: int, whence: int = 0) -> int:
         self._at = offset + (0, self._at, len(self._data))[whence]
         if self._at < 0:
-            raise ValueError("seek before the begin")
+            raise ValueError("seek before the beginning")
         return self._at
 
     def tell(self) -> int:
@@ -133,8 +134,8 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """A file object that appends to another file. Its offset 0 is the file's position when the
-    object was made."""
+    """A file object that appends to another file. Offset 0 of this object is the position that the
+    other file had when the object was made."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()
@@ -179,7 +180,7 @@ def _tensor(found: object, record) -> Stored:
 
 
 def check(where: str, stored: Stored) -> str | None:
-    """Returns None if the bytes of a tensor have the stored CRC-32, and otherwise an error."""
+    """Returns None if the bytes of a tensor have the stored CRC-32, and otherwise a message."""
     found = 0
     for piece in cut(stored.bytes):
         found = zlib.crc32(piece, found)

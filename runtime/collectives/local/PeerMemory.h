@@ -15,8 +15,9 @@
 //                                               done    -- all done?  -- return
 //
 // start() publishes that the rank has arrived, and wait() executes all other stages. The progress
-// counter in a slot never decreases. Slots of several processes contain offsets in the arenas
-// instead of addresses, because each process maps an arena at a different address.
+// counter in a slot never decreases. If the ranks are in several processes, the slots contain
+// offsets in the arenas instead of addresses, because each process maps an arena at a different
+// address.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
@@ -32,17 +33,18 @@ protected:
 
   static constexpr uint64_t stages = 3;
 
-  /// The state of a rank, which the backend sets before the first collective starts.
+  /// State of a rank. The backend sets it before the first collective starts.
   struct Peer {
     CollectiveSlot *slots = nullptr; ///< one slot per collective
-    /// event that the groups use whose first member is this rank
+    /// event on which the members of a group wait if this rank is the first member of the group
     SharedFutexEvent *event = nullptr;
     /// address at which this process has mapped the arena of the rank
     uint64_t base = 0;
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
-  /// For each own rank: a buffer for the addresses of the sources of all members of a group.
+  /// For each own rank: a buffer for addresses. It contains the source address of each member of a
+  /// group.
   std::vector<std::vector<const std::byte *>> pointers;
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,

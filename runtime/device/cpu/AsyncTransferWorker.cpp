@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // `posted` is incremented only by the thread of the rank, and `done` only by the thread of the
-// worker. When a transfer has failed, no further transfer is performed, and await() throws the
-// error for this transfer and all later ones.
+// worker. When a transfer has failed, no further transfer is performed. await() for this transfer
+// or for a later transfer throws the error of this transfer.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,7 +10,7 @@
 
 using namespace fsdprt;
 
-// smallest number of bytes that all workers share
+// One thread makes a copy of fewer bytes than this. All workers share every other copy.
 static constexpr uint64_t leastBytesToShare = 256 << 10;
 
 Arena HostDevice::allocate(const fb::Layout &layout, Arena::Kind kind) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes all commands except kernels, on the threads of the rank. Asynchronous copies are
-// executed by the thread of `copyWorker`.
+// The threads of the rank execute all commands except kernels and asynchronous copies. The thread
+// of `copyWorker` executes asynchronous copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ private:
     std::byte *to = nullptr;
     uint64_t bytes = 0;
   };
-  std::vector<Copy> copies; ///< asynchronous copies, indexed by number
+  std::vector<Copy> copies; ///< asynchronous copies, indexed by their numbers
   std::unique_ptr<AsyncTransferWorker> copyWorker;
 };
 

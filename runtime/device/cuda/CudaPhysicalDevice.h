@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Contains what all ranks on the same GPU share: the context, the code of the artifact, and the
+// Contains the parts that all ranks on a GPU share: the context, the code of the artifact, and the
 // kernels of the runtime.
 //
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,8 @@ public:
   void load();
   /// Throws Error if the free memory of the GPU is too small for the arenas.
   void checkMemory() const;
-  /// Returns the number of bytes in use on the GPU, without the arenas reported to countArena().
+  /// Returns the number of bytes in use on the GPU. Does not count the arenas reported to
+  /// countArena().
   uint64_t bytesBeside() const;
   void countArena(int64_t bytes) { arenaBytes += bytes; }
 

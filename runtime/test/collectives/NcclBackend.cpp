@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Registers two backends that use the NCCL stub (NcclStub.h): the first has a single communicator
-// for all ranks, which are threads. The second has one communicator for each rank, and shared
-// memory connects the communicators as if the ranks were processes.
+// for all ranks, and the ranks are threads. The second has one communicator for each rank, and
+// shared memory connects the communicators as if the ranks were processes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,7 @@
 
 namespace fsdprt::test {
 
-/// A file of a test in the build folder, which the destructor removes.
+/// A file of a test in the build folder. The destructor removes the file.
 struct Scratch {
   std::string path;
   Scratch()
@@ -28,7 +28,7 @@ private:
   static inline int counter = 0;
 };
 
-/// Returns the error message of `body`, or "" if it succeeds.
+/// Returns the error message of `body`, or "" if `body` succeeds.
 inline std::string refusal(const std::function<void()> &body) {
   try {
     body();

@@ -9,15 +9,14 @@
 //              gather        [all_gather h.1               ]
 //              reduce                                 [reduce_scatter h.1 ]
 //
-// In the trace file, each rank is represented by a process, and each lane of a rank by a thread. In
-// the file format, slices of the same thread must not overlap unless one slice contains the other.
-// If events of a lane overlap, the writer therefore distributes them over several threads that have
+// In the trace file, a process represents a rank, and a thread represents a lane of a rank. In the
+// file format, slices of the same thread must not overlap unless one slice contains the other. If
+// events of a lane overlap, the writer therefore distributes them over several threads that have
 // the same name, apart from a number.
 //
-// The reported overlap is a percentage of the time in which collectives are in flight: the part of
-// this time in which the rank does not wait for them. The report also contains a percentage of the
-// bytes of all collectives: the part that belongs to collectives for which the program has a launch
-// between their start and their wait.
+// The report states two percentages. The first percentage is the part of the time of collectives in
+// which the rank does not wait for them. The second percentage is the part of the bytes of
+// collectives that belongs to collectives with at least one launch between the start and the wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +35,7 @@ using ull = unsigned long long;
 static constexpr const char *laneNames[] = {"compute", "gather", "reduce", "host copy"};
 
 namespace {
-/// Sums over the collectives or over the host copies of one lane: times in nanoseconds, and numbers
-/// of bytes.
+/// Sums over the collectives or over the host copies of one lane. Times are in nanoseconds.
 struct Overlap {
   double inFlight = 0, waited = 0, bytes = 0, bytesAhead = 0;
   void add(const Event &event) {

@@ -7,14 +7,14 @@
 // Compiles one kernel: translates the LLVM dialect to LLVM IR, adds a wrapper with the ABI of
 // docs/explanation/pipeline.md §7 around each phase, optimises, and emits machine code.
 //
-//   @k(ptr bindings, i64 begin, i64 end, ptr workspace) {
+//   @k(ptr bindings, i64 begin, i64 end, ptr workspace) {                ; the wrapper
 //     call @k.body(bindings[0], bindings[1], ..., begin, end, workspace)   ; inlined
 //   }
 //   @k.launch = constant [n x i64] [...]            ; fsdprt/launch_record.h
 //
 // LLVM's loop unrolling is switched off: if short loops over columns were unrolled, LICM would
 // hoist every vector of weights out of the loop over rows, and registers would spill. LLVM may not
-// use library functions, because it would otherwise turn loops into calls of memset and memcpy.
+// use library functions, because LLVM would otherwise turn loops into calls of memset and memcpy.
 //
 //===----------------------------------------------------------------------===//
 

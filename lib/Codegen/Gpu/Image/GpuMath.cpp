@@ -16,8 +16,8 @@
 // ExpandMath.cpp expands all other functions to arithmetic: exp and erf in f32; logarithms, powers,
 // trigonometric and inverse functions in f64. The single instruction tanh.approx would also compute
 // tanh, but its error of 2^-11 results in an error of 0.02 for a score capped at 50. With the flag
-// `afn`, tanh takes five instructions, and this error is 0.00002. The test GpuMathTest.cpp measures
-// the errors.
+// `afn`, tanh takes five instructions, and the error of such a score is 0.00002. The test
+// GpuMathTest.cpp measures the errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,8 +64,9 @@ static Value emitTanh(OpBuilder &b, Location loc, Value x) {
   return math::CopySignOp::create(b, loc, result, x);
 }
 
-/// Emits x / y. A division that is correct for all values needs scaled operands. If the divisor is
-/// a constant with a normal inverse, x is multiplied by the rounded inverse, without scaling.
+/// Emits x / y. If y is a constant whose inverse is a normal number, the code multiplies x by the
+/// rounded inverse. Other divisions scale the operands, because otherwise the result would be wrong
+/// for some values.
 static Value emitDivision(OpBuilder &b, Location loc, Value x, Value y) {
   llvm::APFloat divisor(0.f);
   if (matchPattern(y, m_ConstantFloat(&divisor))) {

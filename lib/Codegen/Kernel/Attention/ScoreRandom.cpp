@@ -38,8 +38,8 @@ static Value toWords(CodeBuilder &b, Value value) {
 }
 
 /// Returns a vector with the words of several blocks in the order of the lanes: the four words of
-/// the first block, then those of the second block. Vector i of `block` contains word i of every
-/// block.
+/// the first block, then the four words of the second block. Vector i of `block` contains word i of
+/// every block.
 static Value interleave(CodeBuilder &b, std::array<Value, 4> block, int64_t lanes) {
   auto narrow = VectorType::get({lanes / 4}, b.getI32Type());
   for (Value &words : block)
@@ -75,8 +75,8 @@ static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int6
   return b.select(kept, scale, b.zero(vector));
 }
 
-/// Returns x if `element` is x + k and x is known to be a multiple of 4. In this case, lane 0 is at
-/// the start of a block. Otherwise returns null.
+/// If `element` is x + k, and x is known to be a multiple of 4, returns x. Lane 0 is then at the
+/// start of a block. Otherwise returns null.
 static Value getAlignedBase(Value element, Value k) {
   auto add = element.getDefiningOp<arith::AddIOp>();
   if (!add || (add.getLhs() != k && add.getRhs() != k) || add.getLhs() == add.getRhs())
