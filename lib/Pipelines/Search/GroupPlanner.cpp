@@ -30,7 +30,7 @@ bool SearchGoal::excludes(const PlanBounds &bounds) const {
   if (all)
     return false;
   if (isSmallest)
-    return bounds.bytes >= bytes;
+    return bytes > 0 && bounds.bytes >= bytes;
   return (limit > 0 && bounds.bytes > limit) ||
          (seconds > 0 && bounds.seconds * (1 - rounding) > seconds);
 }

@@ -37,7 +37,7 @@ struct SearchGoal {
   int64_t limit = 0;       ///< largest arena in bytes; 0 if there is no limit
   double seconds = 0;      ///< time of the fastest plan that fits; 0 if there is none
   bool isSmallest = false; ///< search for the smallest arena, because no plan fits
-  int64_t bytes = 0;       ///< smallest arena of all plans
+  int64_t bytes = 0;       ///< smallest arena of all plans; 0 if there is none
   bool all = false;        ///< plan every candidate
 
   /// Returns whether the bounds exclude the candidate.

@@ -180,8 +180,8 @@ SearchedPlan Search::describe(unsigned number) const {
 
 SearchResult Search::run() {
   runRounds();
-  if (goal.seconds == 0 && goal.bytes > 0) {
-    goal.isSmallest = true;
+  if (goal.seconds == 0 && goal.limit > 0) {
+    goal.isSmallest = isFirstRound = true;
     runRounds();
   }
   for (unsigned number = 0; number < candidates.size(); ++number)
