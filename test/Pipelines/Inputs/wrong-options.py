@@ -146,7 +146,7 @@ REFUSED = [
     ("--prefetch=copy=2 --offload=activations", "--prefetch has no effect without --overlap"),
     ("--prefetch=copy=2 --overlap", "--prefetch=.*copy=2: a number of copies has no effect without --offload"),
     ("--bucket-bytes=0", "--bucket-bytes has no effect without --overlap"),
-    ("--cluster=missing.json --mesh=shard=2", "--cluster has no effect without --overlap, --activation-checkpointing=auto, --report or --what-if"),
+    ("--cluster=missing.json --mesh=shard=2", "--cluster has no effect without --overlap, --activation-checkpointing=auto, --report, --what-if or --search"),
     ("--overlap --prefetch=forward=-1", "--prefetch=forward=-1: expected auto or a number of gathers of at least 0"),
     ("--overlap --bucket-bytes=-5", "--bucket-bytes=-5: expected a number of bytes of at least 0, also as 512k, 13.5M or 2G"),
     ("--overlap --bucket-bytes=1.5", "--bucket-bytes=1.5: expected a number of bytes of at least 0, also as 512k, 13.5M or 2G"),
