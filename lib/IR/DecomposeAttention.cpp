@@ -16,9 +16,9 @@
 //            dS = score_grad(P·(dP - δ)), 0 where masked;  dV = (f·P)ᵀ·dO;  dQ = dS·K;  dK = dSᵀ·Q
 //
 // f is weight_mod. If the indices of a contribution are loops, a reduction computes the gradient of
-// the captured tensor. If they are computed, a scatter-add does so, in the order of (b, h, q, k).
-// Scores and factors of masked keys may be NaN or infinite, so a select replaces them by 0; a
-// product with 0 would keep NaN. The memory is O(Sq·Sk), because there is no tiling.
+// the captured tensor. If they are computed, a scatter-add computes this gradient in the order of
+// (b, h, q, k). Scores and factors of masked keys may be NaN or infinite, so a select replaces them
+// by 0. A product with 0 would keep NaN. The memory is O(Sq·Sk), because there is no tiling.
 //
 //===----------------------------------------------------------------------===//
 

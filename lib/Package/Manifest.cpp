@@ -100,8 +100,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the list of groups of neighbours. Must be called after the programs are added, because this
-/// step numbers the groups that the programs use.
+/// Adds the list of groups of neighbours. Must be called after all programs have been added,
+/// because the code that adds a program numbers the groups that the program uses.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)

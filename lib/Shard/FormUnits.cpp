@@ -17,8 +17,8 @@
 //     into earlier drafts.
 //  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
-// O(parameters + uses + units log units). This pass renames @loss but does not change its body.
-// InsertUnshard.cpp changes the body.
+// The time is O(parameters + uses + units log units). This pass renames @loss but does not change
+// its body. InsertUnshard.cpp changes the body.
 //
 //===----------------------------------------------------------------------===//
 

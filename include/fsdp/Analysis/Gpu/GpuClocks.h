@@ -39,7 +39,7 @@ struct GpuRates {
   double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
-  double lanes = 128;   ///< threads for which an instruction is issued, 32 for each warp
+  double lanes = 128;   ///< number of threads for which an instruction can be issued; a warp has 32
   double special = 16;  ///< number of results of special functions
   double shared = 128;  ///< bytes from or to shared memory
   double global = 64;   ///< bytes from or to the L2 cache
