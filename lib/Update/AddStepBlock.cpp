@@ -72,7 +72,7 @@ private:
   Programs programs;
   LogicalResult readDivisor();
 
-  double fixedScale = 0; ///< 0 means dynamic
+  double fixedScale = 0; ///< the fixed loss scale, or 0 if the loss scale is dynamic
   /// Factor by which the mean of the gradients is multiplied to obtain the requested divisor.
   double gradFactor = 1;
 };

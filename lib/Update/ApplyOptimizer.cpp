@@ -73,8 +73,8 @@ private:
   OpBuilder builder;
   Location loc;
   Value block;
-  Value clip, finite;             ///< values of slots of the step block
-  Value seed, stepNumber;         ///< values of slots of the rank block
+  Value clip, finite;             ///< elements Clip and Finite of the step block
+  Value seed, stepNumber;         ///< elements Seed and StepNumber of the rank block
   Value sites;                    ///< sites of all units, each in 8 adjacent elements (getSite())
   Value shardIndex, replicaIndex; ///< indices of this rank on the axes; null without a mesh
   /// Factors of the update rule. The key is the compute type.

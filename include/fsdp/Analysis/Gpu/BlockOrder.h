@@ -33,7 +33,7 @@ namespace mlir::fsdp {
 struct BlockStep {
   double cycles = 0;  ///< cycles of the step, without waiting time
   int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to no sum
-  int64_t before = 0; ///< number of steps that add to that sum before this step
+  int64_t before = 0; ///< number of earlier steps that add to the sum `sum`
 };
 
 /// Simulates a launch whose blocks begin in ascending order.
@@ -53,14 +53,14 @@ public:
   double end() const { return last; } ///< cycles until the last block has ended
   /// Sum of the cycles of all blocks, without the cycles for which they wait for other blocks.
   double busy() const { return work; }
-  double waits() const { return idle; } ///< sum of the cycles for which blocks wait for others
+  double waits() const { return idle; } ///< sum of the cycles for which blocks wait
   /// Returns busy() / (slots · end()), which is 1 if all slots are busy until the end.
   double efficiency() const;
 
 private:
   struct Sum {
-    int64_t added = 0; ///< number of additions so far
-    double end = 0;    ///< cycle in which the last addition ends
+    int64_t added = 0; ///< number of additions to the sum so far
+    double end = 0;    ///< cycle in which the last addition to the sum ends
   };
   int64_t slots;
   double addCycles;

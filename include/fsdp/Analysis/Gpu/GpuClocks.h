@@ -48,12 +48,12 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies in clocks. If no other work runs on the multiprocessor during a latency, the estimated
-/// duration of a step includes this latency.
+/// Latencies in clocks. The estimated duration of a step includes a latency if no other work runs
+/// on the multiprocessor during the latency.
 struct GpuLatencies {
-  static constexpr double barrier = 40;  ///< a barrier of all threads of a block
-  static constexpr double global = 1000; ///< a read of global memory
-  /// An addition in global memory. A block waits for the end of the addition.
+  static constexpr double barrier = 40;  ///< latency of a barrier of all threads of a block
+  static constexpr double global = 1000; ///< latency of a read of global memory
+  /// Latency of an addition in global memory. A block waits for the end of the addition.
   static constexpr double addition = 1500;
 };
 
