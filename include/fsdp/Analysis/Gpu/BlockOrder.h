@@ -147,7 +147,7 @@ struct QueryOrder {
 ///   first processes the keys of block keyBlocks - 1 - c of one head, and then the keys of block c
 ///   of the other head. Under a causal mask, all blocks of threads have equal work.
 ///
-/// Several blocks of threads can add to the gradients of one block of queries. They do so in the
+/// Several blocks of threads can add to the gradients of one block of queries. They add in the
 /// ascending order of their numbers. The second block of keys of a pair visits the blocks of
 /// queries in descending order. Under a causal mask, each block of threads therefore begins with
 /// queries for which the previous block of threads has just finished its addition. No block of
