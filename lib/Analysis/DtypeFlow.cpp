@@ -21,7 +21,7 @@
 // 6. Append rows for those values of the forward that remain f32 although --param-dtype is
 //    narrower. Each row states the reason.
 //
-// O(ops).
+// The time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -172,7 +172,7 @@ void StepParts::followLoss(Value v) {
 }
 
 namespace {
-/// Collects the rows of the table. The rows have the same order as the first ops of the rows.
+/// Collects the rows of the table. The rows are in the program order of their first ops.
 class RowCollector {
 public:
   explicit RowCollector(func::FuncOp program) : parts(program) {

@@ -23,7 +23,7 @@
 //    the results of all other reduce_rows.
 // 6. Erase dead ops. Replace each fsdp.stop_gradient by its input.
 //
-// O(ops).
+// The time is O(ops).
 //
 // Later, CloneCheapForward.cpp adds recomputations, and RegatherParameters.cpp adds gathers.
 //

@@ -163,7 +163,7 @@ static Rule rule(math::AbsFOp, Site s, unsigned) {
 }
 static Rule rule(math::CopySignOp op, Site s, unsigned i) {
   if (i == 1)
-    // The result depends only on the sign of operand 1, and this sign is piecewise constant.
+    // Only the sign of operand 1 affects the result, and this sign is piecewise constant.
     return Value();
   Value kept = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(0));
   Value wanted = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(1));

@@ -100,8 +100,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the list of groups of neighbours. Must be called after the programs are added, because this
-/// step numbers the groups that the programs use.
+/// Adds the list of groups of neighbours. Must be called after all programs have been added,
+/// because the code that adds a program numbers the groups that the program uses.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -245,7 +245,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (axis.contains(':')) // this collective has no other axis
+    if (axis.contains(':')) // this is the only element of the list
       axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());

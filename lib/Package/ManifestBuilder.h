@@ -120,8 +120,8 @@ private:
   flatbuffers::FlatBufferBuilder builder;
 
   MeshOp mesh;
-  /// `indices` numbers the units from 0, and likewise the layouts, the programs and the kernels.
-  /// `firstParams` is the index of the first parameter of each unit.
+  /// `indices` contains the index of each unit, layout and kernel among the symbols of its
+  /// kind. `firstParams` contains the index of the first parameter of each unit.
   llvm::DenseMap<Attribute, unsigned> indices, firstParams;
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;

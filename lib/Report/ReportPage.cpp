@@ -15,7 +15,7 @@
 //   host_buffers like `buffers`, for the host's arena
 //   moments      start of each command, and end of the last command
 //
-// The page shows the commands of a loop once, with the number of iterations. O(commands + buffers).
+// The page shows a loop once, with its number of iterations. The time is O(commands + buffers).
 //
 //===----------------------------------------------------------------------===//
 

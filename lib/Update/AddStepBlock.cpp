@@ -72,7 +72,7 @@ private:
   Programs programs;
   LogicalResult readDivisor();
 
-  double fixedScale = 0; ///< 0 means dynamic
+  double fixedScale = 0; ///< the fixed loss scale, or 0 if the loss scale is dynamic
   /// Factor by which the mean of the gradients is multiplied to obtain the requested divisor.
   double gradFactor = 1;
 };
@@ -191,8 +191,8 @@ Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   return {made[0], made[1]};
 }
 
-/// Sets the loss scale of the next step. Halves a dynamic scale after a step that was not finite,
-/// and doubles it after enough finite steps. The scale and its inverse remain normal numbers.
+/// Sets the loss scale of the next step. Halves a dynamic scale if `finite` is 0, and doubles it
+/// after enough steps in which `finite` was 1. The scale and its inverse remain normal numbers.
 void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
                                    Value scale, Value growth) {
   if (fixedScale == 0) {
@@ -216,7 +216,7 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
   slots.set(StepSlot::Growth, growth);
 }
 
-/// Returns 1 if loss and norm are finite and no rank had a lookup out of range, else 0.
+/// Returns 1 if loss and norm are finite and no rank had a lookup out of range, and else 0.
 /// `failedRanks` counts the ranks with a lookup out of range, or is null if no lookup is checked.
 static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
                        Type type) {

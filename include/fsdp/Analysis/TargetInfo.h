@@ -28,7 +28,7 @@ struct ChunkLimits {
 
 /// Matrix products are fastest if the rows of their operands have this alignment.
 struct RowAlignment {
-  int64_t bytes; ///< a row has a multiple of this number of bytes; 0 for no alignment
+  int64_t bytes; ///< the bytes of a row are a multiple of this number; 0 for no alignment
   bool copies;   ///< true if it saves time to copy an operand that is not aligned
 };
 

@@ -21,18 +21,18 @@ namespace fsdp {
 enum class StepSlot : int64_t {
   LearningRate = 0, ///< learning rate, which the host writes before a step
   Step = 1,         ///< number of applied steps
-  /// Loss scale of the next step; 0 before the first step, and if the loss is not scaled.
+  /// Loss scale of the next step. It is 0 before the first step, or if the loss is not scaled.
   LossScale = 2,
   /// Number of steps since the last change of the loss scale, or -1 if the loss scale is fixed.
   Growth = 3,
   Clip = 4,   ///< factor by which gradients are multiplied: clip factor / loss scale
   Tokens = 5, ///< number of tokens of all applied steps
-  /// 1 if the loss and the gradients were finite, and else 0. If the value is 0, the step changed
-  /// no state.
+  /// 1 if the loss and the gradients were finite and no lookup had an id out of range, and else 0.
+  /// If the value is 0, the step changed no state.
   Finite = 6,
   Loss = 7,
   GradNorm = 8, ///< norm of the gradients before clipping
-  Skipped = 9,  ///< number of steps that were skipped because a value was not finite
+  Skipped = 9,  ///< number of skipped steps, which are the steps in which Finite was 0
   /// Number of ranks on which a lookup had an id out of range. If it is not 0, the step changed no
   /// state.
   Lookups = 10,

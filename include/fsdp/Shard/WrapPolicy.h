@@ -44,9 +44,9 @@ FailureOr<SmallVector<StringRef>> wrapManually(ArrayRef<NamedParam> params, Stri
 
 /// Values of the option --auto-wrap-policy and of the options that depend on it.
 struct WrapOptions {
-  StringRef policy;       ///< transformer, size, manual or none
-  StringRef layerPattern; ///< for policy transformer
-  StringRef wrapFile;     ///< for policy manual
+  StringRef policy;       ///< name of the policy: transformer, size, manual or none
+  StringRef layerPattern; ///< patterns of layers for the policy transformer
+  StringRef wrapFile;     ///< path of the JSON file for the policy manual
   /// For the policies size and transformer, the least number of elements of a unit. 0 selects the
   /// default.
   int64_t minNumParams;

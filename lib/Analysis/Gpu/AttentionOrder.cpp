@@ -109,10 +109,10 @@ private:
   BlockScheduler scheduler;
   /// Whether the simulation includes the additions to the gradients of queries.
   bool adds;
-  /// For each block of keys and each block of queries: how many later blocks of keys visit this
+  /// Number of later blocks of keys that visit a block of queries, for each block of keys and each
   /// block of queries.
   std::vector<int64_t> later;
-  /// For each block of queries: how many blocks of keys visit it.
+  /// Number of blocks of keys that visit each block of queries.
   std::vector<int64_t> visitors;
   std::vector<BlockStep> steps; ///< steps of the current block of threads
 };

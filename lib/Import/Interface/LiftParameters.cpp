@@ -61,7 +61,7 @@ namespace {
 struct Table {
   SmallVector<Operation *> ops;
   std::string name;                ///< name in the location, else the resource key; may be empty
-  std::optional<int64_t> position; ///< position in the file
+  std::optional<int64_t> position; ///< position of the constant in the file
   SidecarEntry *entry = nullptr;
   bool isNamed = false; ///< whether an option names the constant as a parameter
 

@@ -69,7 +69,7 @@ private:
   func::FuncOp entry;
   SmallVector<BlockArgument> inputs; ///< arguments that are batch inputs
   int64_t batch = 0;
-  llvm::DenseSet<int64_t> sites; ///< sites in use
+  llvm::DenseSet<int64_t> sites; ///< sites that random ops already have
   int64_t site = 0;
 };
 } // namespace

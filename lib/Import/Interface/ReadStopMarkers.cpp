@@ -18,7 +18,7 @@
 // moved the attribute. A module or a function with the attribute `fsdp.num_stop_gradients = N` must
 // contain N markers. If the number of markers is different, the pass emits an error, because a
 // transformation must have dropped or copied a marker. The pass runs before functions are inlined.
-// O(ops)
+// The time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,7 +20,7 @@
 //  3. Return the i64 as an additional result of the function. The update skips a step in which this
 //     result is not 0 (AddStepBlock.cpp).
 //
-// Targets that a loss ignores are valid and are not clamped. O(ids).
+// Targets that a loss ignores are valid and are not clamped. The time is O(ids).
 //
 //===----------------------------------------------------------------------===//
 

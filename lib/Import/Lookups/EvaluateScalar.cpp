@@ -151,8 +151,8 @@ static const llvm::StringMap<RealFunction> &realFunctions() {
   return table;
 }
 
-/// Converts the float to an integer of the type. The result is undefined if it does not fit the
-/// type.
+/// Converts the float to an integer of the type. The result is undefined if the type cannot hold
+/// the integer.
 static Scalar toInteger(double value, Type type, bool isSigned) {
   unsigned width = widthOf(type);
   double whole = std::trunc(value);

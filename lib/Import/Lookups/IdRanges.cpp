@@ -9,9 +9,9 @@
 // branch. If id is in [0, V), for example, `select(id < 0, id + V, id)` has the range of id.
 //
 // The range of a reduction, such as the index of a maximum, is a fixed point of the reduction's
-// body. The body maps a partial result in this range to a partial result in this range. If no fixed
-// point is found, the range is the initial value plus the number of iterations times the range of
-// the added term. IdSets.cpp computes unions of intervals.
+// body: if a partial result is in the range, the next partial result is in the range too. If no
+// fixed point is found, the range is the initial value plus the number of iterations times the
+// range of the added term. IdSets.cpp computes unions of intervals.
 //
 //===----------------------------------------------------------------------===//
 

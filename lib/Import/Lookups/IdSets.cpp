@@ -18,7 +18,7 @@
 //     for which the select chooses the branch. The comparison may be in another body (Points.h).
 //
 // A set has at most 4 intervals. If a set would have more intervals, the intervals with the
-// smallest gaps between them are merged. O(1) per value.
+// smallest gaps between them are merged. The time is O(1) per value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -156,7 +156,7 @@ static Point withoutCasts(Point point) {
 }
 
 /// Adds `offset` to each value, saturating at the limits of i64. Does not shift a bound that equals
-/// a limit of i64, because it means that the range has no bound.
+/// a limit of i64, because this bound means that the range has none.
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;

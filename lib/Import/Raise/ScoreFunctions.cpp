@@ -56,8 +56,8 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 }
 
 /// Returns whether `value` is the result of an elementwise op that computes math functions of
-/// floats and does not depend on the score. A kernel should not recompute the elements of this
-/// tensor for each score.
+/// floats and does not depend on the score. A kernel should not recompute the elements of
+/// `value` for each score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
@@ -118,9 +118,9 @@ std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   return found;
 }
 
-/// Records a mask if one branch of `select` is its operand number `kept` (or 0 if `kept` is empty),
-/// and `factor` times the other branch is at most `masked`. The operand `rest` of the op `outer`
-/// then replaces this op.
+/// Records a mask if one branch of `select` is its operand number `kept` (or, if `kept` is empty,
+/// the constant 0), and `factor` times the other branch is at most `masked`. In this case, the
+/// operand number `rest` of the op `outer` replaces `outer`.
 bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor,
                              const Point &outer, unsigned rest) {
   if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
@@ -176,7 +176,7 @@ std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Poin
     return constant ? constant == constantOf(b)
                     : a.isTensor() == b.isTensor() && keyOf(a) == keyOf(b);
   };
-  // `inner` is the number of the operand of the comparison that depends on the score.
+  // Operand number `inner` of the comparison depends on the score.
   for (unsigned inner : {0, 1}) {
     // `x > c ? x : c` and `c < x ? x : c` yield x if the condition holds.
     unsigned scored = isGreater == (inner == 0) ? 1 : 2;

@@ -66,7 +66,7 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
     SmallVector<int64_t> shape;
     for (auto [g, group] : llvm::enumerate(expand.getReassociationIndices())) {
       int64_t offset = 0, size = narrow[g], stride = 1;
-      SmallVector<int64_t> moving; // dimensions of the group that the slice shortens
+      SmallVector<int64_t> moving; // those dimensions of the group that the slice shortens
       for (int64_t d : group)
         if (op.getStaticSizes()[d] != wide[d])
           moving.push_back(d);

@@ -52,9 +52,9 @@ QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_
 // Backward pass: blocks of threads process keys and add to the gradients of queries
 //===----------------------------------------------------------------------===//
 
-/// Work of the backward for the blocks of keys of one kv head.
+/// Describes the work of the backward on one kv head, whose keys are divided into blocks.
 struct KeyWork {
-  std::vector<BlockVisits> visits; ///< for each block of keys, the visited blocks of queries
+  std::vector<BlockVisits> visits; ///< the blocks of queries that each block of keys visits
   int64_t queryBlocks = 1, group = 1;
   /// Cycles of a visit that evaluates the mask, and cycles of a visit that needs no mask.
   double maskedCycles = 0, freeCycles = 0;

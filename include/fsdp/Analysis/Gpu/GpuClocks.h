@@ -39,7 +39,7 @@ struct GpuRates {
   double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
-  double lanes = 128;   ///< threads for which an instruction is issued, 32 for each warp
+  double lanes = 128;   ///< number of threads for which an instruction can be issued; a warp has 32
   double special = 16;  ///< number of results of special functions
   double shared = 128;  ///< bytes from or to shared memory
   double global = 64;   ///< bytes from or to the L2 cache
@@ -48,12 +48,12 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies in clocks. If no other work runs on the multiprocessor during a latency, the estimated
-/// duration of a step includes this latency.
+/// Latencies in clocks. The estimated duration of a step includes a latency if no other work runs
+/// on the multiprocessor during the latency.
 struct GpuLatencies {
-  static constexpr double barrier = 40;  ///< a barrier of all threads of a block
-  static constexpr double global = 1000; ///< a read of global memory
-  /// An addition in global memory. A block waits for the end of the addition.
+  static constexpr double barrier = 40;  ///< latency of a barrier of all threads of a block
+  static constexpr double global = 1000; ///< latency of a read of global memory
+  /// Latency of an addition in global memory. A block waits for the end of the addition.
   static constexpr double addition = 1500;
 };
 
