@@ -127,7 +127,7 @@ def time_steps(runner, arguments, wanted, chips, device, clock, say):
 
 
 def worst_ratio(rows):
-    """For each pair of a model and a PyTorch contender, finds the highest ratio that an artifact has. Returns (ratio, row, peer) of the pair with the
+    """For each pair of a model and a PyTorch contender, finds the artifact with the highest ratio. Returns (ratio, row, peer) of the pair with the
     lowest of these ratios, or None if there are no ratios."""
     best = {}
     for row in rows:

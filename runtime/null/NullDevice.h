@@ -30,8 +30,8 @@ namespace fsdprt {
 struct NullOptions {
   uint64_t steps = 3; // number of steps to walk, at least 1
 
-  /// The artifacts of the ranks that run another artifact than the argument `artifact`. The key is
-  /// the number of the rank.
+  /// The artifact of each rank that does not run the argument `artifact`. The key is the number of
+  /// the rank.
   std::map<uint64_t, std::shared_ptr<const Artifact>> peers;
 };
 

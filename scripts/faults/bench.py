@@ -65,7 +65,7 @@ def arguments(pid):
 
 
 def state(pid):
-    """Returns the letter of a process's state in /proc, and the process's name. The letter is Z if there is no process."""
+    """Returns the letter that /proc gives for the state of a process, and the name of the process. The letter is Z if there is no process."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:

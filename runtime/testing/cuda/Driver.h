@@ -74,8 +74,7 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< null if the operation only orders other
-                                              ///< operations
+  std::function<std::vector<Touched>()> body; ///< null if it only orders other operations
 
   /// These functions are set if the operation waits for peers. `begin` is called when the operation
   /// is submitted. `begin` returns the function `attempt`, which returns true when the work has
@@ -92,7 +91,7 @@ struct Context {
 };
 
 struct Stream;
-/// A capture. It records the operations of some streams instead of executing them.
+/// Records the operations of some streams instead of executing them.
 struct Capture {
   Stream *origin;
   std::vector<OperationRef> operations;

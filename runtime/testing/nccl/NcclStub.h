@@ -51,8 +51,8 @@ void fsdprt_nccl_stub_reset(void);
 uint64_t fsdprt_nccl_stub_calls(const char *function);
 uint64_t fsdprt_nccl_stub_made(void);
 uint64_t fsdprt_nccl_stub_living(void);
-/// These functions return the number of current registrations, and the number of ranges that are
-/// pinned.
+/// These functions return the number of registrations with communicators, and the number of ranges
+/// of host memory that are pinned.
 uint64_t fsdprt_nccl_stub_registered(void);
 uint64_t fsdprt_nccl_stub_pinned(void);
 /// Returns the number of rejected calls. Sets `first` to the message of the first rejected call.
