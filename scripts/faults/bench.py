@@ -127,8 +127,8 @@ def free_port():
 
 
 class Job:
-    """The processes of the ranks of one run. `how` states how the ranks are started: threads, processes (--processes), env (with the environment
-    variables of torchrun) or mpi."""
+    """The processes of one run. `how` states how the ranks are started: threads, processes (--processes), env (with the environment variables of
+    torchrun) or mpi."""
 
     def __init__(self, bench, how, ranks=2, port=None, **variables):
         self.bench, self.how, self.ranks = bench, how, ranks

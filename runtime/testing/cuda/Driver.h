@@ -61,7 +61,7 @@ enum Result : int {
   capturedEvent = 907
 };
 
-/// The error of a wrong call. It contains the result code of the call.
+/// The exception of a wrong call of a driver function. `result` is the result code of the call.
 class Misuse : public Error {
 public:
   Misuse(Result result, const std::string &text) : Error(FSDPRT_BAD_INPUT, text), result(result) {}
@@ -118,7 +118,7 @@ struct Graph {
 struct ExecutableGraph {
   Context *context = nullptr;
   std::vector<OperationRef> operations;
-  std::map<uint32_t, uint32_t> streams; ///< number of the new stream for each captured stream
+  std::map<uint32_t, uint32_t> streams; ///< new number of each captured stream, for launches
   OperationRef last;
 };
 

@@ -11,9 +11,9 @@
 //
 //   - a call on a communicator that has a call in progress, was destroyed, or is in use by another
 //     thread;
-//   - the n-th collectives of two members of a communicator that differ in kind, type, count,
+//   - n-th collectives of a communicator that differ between two members in kind, type, count,
 //     operation or root;
-//   - a blocking communicator, a stream of another device, or memory that the device cannot access.
+//   - a call with a blocking communicator, a stream of another device, or inaccessible memory.
 //
 // A rejected call fails, ncclGetLastError returns the reason, and fsdprt_nccl_stub_violations
 // counts the call. Tests load the library as the runtime does, and find the functions of this file
