@@ -11,10 +11,12 @@ import sys
 import models
 from runs import last_line, run_process
 
-WARM = 3 # Number of untimed warm-up steps of fsdp-mlir in a turn. PROCESS_SECONDS = 420 # Time limit of a turn. PyTorch uses most of this time to
-compile. SPENT = "the time limit of this part is reached" GOAL = 1.1 # required ratio of fsdp-mlir's speed to compiled PyTorch's speed PEAKS = (("H100
-PCIe", 756), ("H100 NVL", 835), ("H100", 989), ("H200", 989), ("GH200", 989), ("H800", 989), ("A100", 312), ("A800", 312), ("B200", 2250), ("L40S",
-362)) PEERS = {"PyTorch compile": "compile", "PyTorch eager": "eager"}
+WARM = 3                # Number of untimed warm-up steps of fsdp-mlir in a turn.
+PROCESS_SECONDS = 420   # Time limit of a turn. PyTorch uses most of this time to compile.
+SPENT = "the time limit of this part is reached"
+GOAL = 1.1              # required ratio of fsdp-mlir's speed to compiled PyTorch's speed
+PEAKS = (("H100 PCIe", 756), ("H100 NVL", 835), ("H100", 989), ("H200", 989), ("GH200", 989), ("H800", 989), ("A100", 312), ("A800", 312), ("B200", 2250), ("L40S", 362))
+PEERS = {"PyTorch compile": "compile", "PyTorch eager": "eager"}
 
 
 def peak_of(device):
