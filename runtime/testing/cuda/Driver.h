@@ -203,7 +203,7 @@ public:
   void await(const OperationRef &operation,
              std::chrono::milliseconds limit = std::chrono::hours(1000));
   /// Returns true if the operation was done before the call. Otherwise executes the operation
-  /// within the time limit of a query.
+  /// within the time limit of a query, and returns false.
   bool query(const OperationRef &operation);
   void awaitAll();
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
