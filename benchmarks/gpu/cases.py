@@ -13,8 +13,8 @@ def product(dtype, transposes, m, n, k, epilogue="none"):
 
 
 def tiny():
-    """Yields cases that are small enough for an emulator: lengths that are not multiples of tile sizes, query heads that share keys, each score function
-    and each mask."""
+    """Yields cases that are small enough for an emulator. They cover lengths that are not multiples of tile sizes, query heads that share keys, each
+    score function and each mask."""
     yield product("bf16", "nt", 520, 2056, 72)
     yield product("f16", "tn", 264, 4104, 40, "bias")
     yield case("bf16", 1, 2, 1, 37, 53, 64)

@@ -15,7 +15,7 @@ TOLERANCE = 2e-2  # relative tolerance for bf16, as in the project's tests
 
 
 def worst_difference(losses, expected):
-    """Returns the largest relative difference of a loss, or infinity if the numbers of losses differ or a loss is not finite."""
+    """Returns the largest relative difference between the losses of a step, or infinity if the numbers of losses differ or a loss is not finite."""
     if len(losses) != len(expected) or not losses or any(each is None or not math.isfinite(each) for each in losses):
         return math.inf
     return max(abs(a - b) / abs(b) for a, b in zip(losses, expected))

@@ -38,7 +38,7 @@ Trace = collections.namedtuple("Trace", "commands launch_seconds")  # commands i
 
 
 def trace_commands(artifact, ranks, steps, cpu_time):
-    """Returns the trace of a step's commands. The seconds of a command are the time of its fastest run, averaged over the ranks. If `cpu_time` is
+    """Returns the trace of a step's commands. The seconds of a command are the mean, over the ranks, of the time of its fastest run. If `cpu_time` is
     set, the seconds are the mean over all runs, because the trace does not show which runs were interrupted by another process."""
     times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
     compute = min(event["tid"] for event in slices)

@@ -42,7 +42,7 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Returns the loss of an encoder. Targets that are not below a quarter of the vocabulary are replaced by -100 and do not count."""
+    """Returns the loss of a masked language model. Targets that are not below a quarter of the vocabulary are replaced by -100 and do not count."""
     return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 

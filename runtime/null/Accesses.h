@@ -43,8 +43,8 @@ public:
 
   /// Sets `into` to the accesses of `command` in `iteration`. Waits and loops have no accesses.
   void of(const fb::Command &command, uint64_t iteration, std::vector<Access> &into) const;
-  /// Finds two accesses of a command that share bytes and of which the first is a write. Returns
-  /// the indices of both in `accesses`, or nothing if there are no two such accesses. Two kinds of
+  /// Finds two accesses of a command that share bytes, where the first access is a write. Returns
+  /// the indices of these accesses in `accesses`, or nothing if there are none. Two kinds of
   /// overlap are allowed: the source of a transfer may be equal to its target, and the source of a
   /// gather may be the rank's own piece of the target.
   std::optional<std::pair<size_t, size_t>> findClash(const fb::Command &command,

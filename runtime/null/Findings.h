@@ -39,7 +39,7 @@ public:
 
 private:
   std::vector<Finding> found;
-  std::map<std::string, size_t> numbers; // by fault and key: index into `found`
+  std::map<std::string, size_t> numbers; // index into `found`, by fault and key
 };
 
 } // namespace fsdprt

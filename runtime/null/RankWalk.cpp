@@ -32,7 +32,7 @@ RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const
       accesses(manifest, layout, mesh, rank), buffers(manifest, layout), shadow(endOf(layout) + 1),
       times(1, 0) {}
 
-/// Records an access by the host as if a command on the compute stream made it, because the host
+/// Records an access by the host. It counts as an access of the compute stream, because the host
 /// accesses memory only between two runs of programs.
 void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   Access access(Access::Role::host);

@@ -11,7 +11,7 @@
 // on the number of commands, and not on the number of bytes.
 //
 // An epoch is the time of an access: a stream, and a count on this stream. For each stream, a clock
-// contains the last epoch that is known to be over. Two accesses race if at least one of them is a
+// contains the time of the last access that has ended. Two accesses race if at least one is a
 // write, and if the clock at the later access does not cover the epoch of the earlier access.
 //
 //===----------------------------------------------------------------------===//
@@ -58,11 +58,11 @@ struct Touch {
 };
 
 struct Cell {
-  /// `ended`: the last write belongs to an earlier buffer in these bytes. The lifetime of that
-  /// buffer has ended.
+  /// In the state `ended`, the bytes were written, but the lifetime of the written buffer has
+  /// ended.
   enum State : uint8_t { unwritten, ended, written };
   State state = unwritten;
-  Touch write;              // last write; its time is 0 if there is none
+  Touch write;              // last write; the time 0 means no write
   std::vector<Touch> reads; // reads by transfers since the last write
 };
 
@@ -93,7 +93,7 @@ public:
 private:
   std::map<uint64_t, Cell>::iterator cut(uint64_t at);
 
-  std::map<uint64_t, Cell> cells; // key: offset of the cell; the last entry marks the end
+  std::map<uint64_t, Cell> cells; // cells by offset; the last key is the end
 };
 
 } // namespace fsdprt

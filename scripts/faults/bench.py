@@ -65,7 +65,7 @@ def arguments(pid):
 
 
 def state(pid):
-    """Returns the letter of a process's state in /proc, and the process's name. The letter is Z if there is no process."""
+    """Returns the letter that /proc gives for the state of a process, and the name of the process. The letter is Z if there is no process."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -127,8 +127,8 @@ def free_port():
 
 
 class Job:
-    """The processes of the ranks of one run. `how` states how the ranks are started: threads, processes (--processes), env (with the environment
-    variables of torchrun) or mpi."""
+    """The processes of one run. `how` states how the ranks are started: threads, processes (--processes), env (with the environment variables of
+    torchrun) or mpi."""
 
     def __init__(self, bench, how, ranks=2, port=None, **variables):
         self.bench, self.how, self.ranks = bench, how, ranks

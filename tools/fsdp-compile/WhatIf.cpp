@@ -75,7 +75,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  // The value to which the next segment is appended if the segment belongs to this value.
+  // The value of the last option, to which segments are appended that set no option.
   std::string *value = nullptr;
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;

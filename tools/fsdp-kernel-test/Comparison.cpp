@@ -79,8 +79,8 @@ static constexpr unsigned pooledDraws = 16;
 
 namespace {
 /// Errors of a result over all elements and draws. `kernel` is the root mean square of the kernel's
-/// errors, and `low` of the errors of the oracle in the kernel's types. `rounding` is the largest
-/// rounding error.
+/// errors. `low` is the root mean square of the errors of the oracle in the kernel's types.
+/// `rounding` is the largest rounding error.
 struct PooledError {
   double kernel = 0, low = 0, rounding = 0;
 };

@@ -20,7 +20,7 @@ namespace mlir::fsdp {
 struct Bounds {
   /// Largest allowed error. If `tolerance` is unset, the bound of the element type applies.
   std::optional<double> tolerance;
-  /// The allowed error is this number times the error of the oracle in the kernel's types.
+  /// If set, the allowed error is this number times the error of the oracle in the kernel's types.
   std::optional<double> errorFactor;
   /// An error is relative to the larger of two numbers: the expected value, and this fraction of
   /// the root mean square of the tensor.

@@ -9,8 +9,8 @@
 //
 // 1. A kernel must compute the same bits if its range is run in one call, in three calls, or in
 //    many calls in reverse order.
-// 2. With --also-cpu, the kernel that is compiled for the CPU of this option must compute the same
-//    bits.
+// 2. With --also-cpu, the kernel, compiled for the CPU that this option names, must compute the
+//    same bits.
 // 3. The results must differ from the results of the f64 oracle by at most a bound, which depends
 //    on the element type.
 //

@@ -22,8 +22,8 @@ inline StringRef nameOf(Family family) { return family == Family::GPT2 ? "gpt2" 
 enum class DType { F32, F64, F16, BF16 };
 enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
-/// The scaling of the frequencies of rotary embeddings. It serves for sequences that are longer
-/// than in pretraining.
+/// The scaling of the frequencies of rotary embeddings. It adapts a model to sequences that are
+/// longer than those of its pretraining.
 struct RopeScaling {
   enum class Kind { None, Linear, Llama3 };
   Kind kind = Kind::None;

@@ -41,9 +41,9 @@ struct SwitchReduce {
   /// Smallest number of ranks with which an all-reduce uses the switch, or 0 without a switch.
   uint64_t leastRanks = 0;
   /// `seconds` is the fixed time of an all-reduce, and `roundSeconds` is the time of each round.
-  /// The bandwidth is the number of bytes that each rank would send over a ring, per second.
+  /// `bytesPerSecond` counts the bytes that each rank would send over a ring.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
-  std::vector<RoundSize> rounds; ///< round sizes, by ascending `fromBytes`
+  std::vector<RoundSize> rounds; ///< in ascending order of `fromBytes`
 };
 
 /// A level of links. All links of a level have equal rates.

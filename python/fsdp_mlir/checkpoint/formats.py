@@ -56,7 +56,7 @@ class Source:
         self.missing: list[str] = []
 
     def describe(self) -> list[str]:
-        """Returns lines for ``fsdp-ckpt inspect`` that describe the content besides tensors."""
+        """Returns lines for ``fsdp-ckpt inspect`` that describe all content except tensors."""
         return []
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:

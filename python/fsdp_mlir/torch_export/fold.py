@@ -115,7 +115,7 @@ class _Folder:
         self.module.register_buffer(name, value.contiguous().clone())
         with self.graph.inserting_before(node):
             constant = self.graph.get_attr(name)
-            # FxImporter accepts a get_attr only with one user. The clone is this user.
+            # FxImporter accepts a get_attr only if the clone is its only user.
             clone = self.graph.call_function(aten.clone.default, (constant,))
         constant.meta = _like(node, node.meta["val"].contiguous())
         clone.meta = dict(constant.meta)

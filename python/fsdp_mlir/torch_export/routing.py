@@ -4,8 +4,8 @@
 
 torch-mlir lowers these ops to sorts, scans and scatters of its own dialect, which the compiler does
 not know. The decompositions compare each element with each position, so all shapes are static and
-the ops differentiable. Positions are computed by argmax, because the compiler can derive the range
-of its result. For n elements, sort makes n * n comparisons, and refuses n above _MOST_SORTED.
+all ops are differentiable. Positions are computed by argmax, because the compiler can derive the
+range of its result. For n elements, sort makes n * n comparisons, and refuses n above _MOST_SORTED.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ struct Plan {
   uint8_t rank = 0;
   AddressOperand map{Space::Generic}, shared{Space::Shared}, barrier{Space::Shared};
   Slot coordinates[maxTensorRank] = {};
-  Slot mask = 0;                 ///< slot of the mask of .multicast::cluster, or 0
+  Slot mask = 0;                 ///< slot of the operand ctaMask; 0 if there is none
   std::optional<Combination> op; ///< operation of cp.reduce
 };
 

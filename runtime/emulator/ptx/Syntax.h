@@ -21,6 +21,7 @@
 
 namespace fsdprt::emulate {
 
+/// The comment on a kind names the members of Operand that operands of this kind use.
 enum class OperandKind : uint8_t {
   Register, ///< `index`
   Variable, ///< `variable`; `integer`: number of bytes to add to the address of the variable

@@ -387,7 +387,7 @@ const Rule rules[] = {
     {"V24Device", "expected a target in the host's arena", [](auto &m) { addSnapshot(m), *snapshotCopy(m, 0).target = moved(*snapshotCopy(m, 0).target, 64); }},
     {"V24Overlap", "two copies overlap",
      [](auto &m) { addSnapshot(m), *snapshotCopy(m, 1).target = moved(*snapshotCopy(m, 1).target, snapshotCopy(m, 0).target->offset() + 64); }},
-    {"V24State", "state 0 overlaps the copies", // state 0 lies between two copies
+    {"V24State", "state 0 overlaps the copies", // state 0 is moved between the two copies
      [](auto &m) {
        addSnapshot(m);
        fb::CopyT &copy = snapshotCopy(m, 0);

@@ -390,7 +390,7 @@ TEST_P(Conformance, NamesWhoIsMissing) {
     try {
       at.communicator.wait(0, at.rank, at.pool);
     } catch (const Abandoned &) {
-      // The other waiting rank reported the failure first.
+      // Another waiting rank has already reported the failure.
       EXPECT_TRUE(backend().isOneProcess());
       message = "abandoned";
     } catch (const Error &error) {

@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // mpirun starts N processes of this program. Each process is a rank and runs the same tests in the
-// same order. Tests whose meshes do not have N ranks are skipped. This file also tests two
-// properties of this backend alone: the MPI library can compute sums, and the rendezvous over MPI
-// can fail.
+// same order. Tests whose meshes do not have N ranks are skipped. This file also tests what only
+// this backend has: sums that the MPI library computes, and a rendezvous over MPI that fails.
 //
 //===----------------------------------------------------------------------===//
 

@@ -191,7 +191,7 @@ private:
 };
 } // namespace
 
-/// Returns an artifact with two kernels of the same product.
+/// Returns an artifact with two kernels, which compute the same product.
 static std::shared_ptr<const Artifact> artifactOf(const Case &c,
                                                   std::array<Tensor, numBindings> &tensors) {
   fb::ManifestT manifest = toyManifest({});

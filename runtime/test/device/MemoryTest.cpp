@@ -172,7 +172,7 @@ protected:
     }
   }
 
-  std::string group, limit; ///< paths of a control group's folder and limit file, or empty
+  std::string group, limit; ///< paths of a control group and of its limit file; or empty
 };
 } // namespace
 

@@ -170,8 +170,8 @@ namespace {
 struct Fault {
   const char *part, *to;
   std::vector<const char *> messages; ///< the error must contain one of these texts
-  unsigned least;    ///< minimum number of occurrences for which an error is reported
-  bool isAll = true; ///< true if an error must be reported for every occurrence
+  unsigned least;                     ///< least number of occurrences that cause an error
+  bool isAll = true;                  ///< true if an error must be reported for every occurrence
 };
 } // namespace
 
@@ -203,8 +203,8 @@ static const std::vector<Fault> faults = {
      "mov.pred P1, 1; //",
      {"data race", "never written"},
      2},
-    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // nobody waits for the last
-                                                                   // arrivals
+    // No thread waits for the last arrivals.
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false},
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
     // Some of these fences are not needed, because an earlier fence covers the same accesses.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},

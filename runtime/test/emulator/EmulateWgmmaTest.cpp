@@ -22,7 +22,7 @@ struct ProductCase {
   Kind kind;
   unsigned columns;
   bool aIsShared, transposesA, transposesB;
-  unsigned span; ///< span of the swizzle in bytes; 16 if there is no swizzle
+  unsigned span; ///< bytes in which the swizzle permutes chunks; 16 for no swizzle
   bool sumsAreHalf = false, adds = true;
   int scaleA = 1, scaleB = 1;
 };
@@ -30,7 +30,7 @@ struct ProductCase {
 struct Layout {
   unsigned span, elementBytes;
   bool isMajor;    ///< true if elements are contiguous along M or N
-  unsigned kStart; ///< offset of the first element of K in a row of the swizzle, in bytes
+  unsigned kStart; ///< byte offset of the first element of K in its row
 
   unsigned stride() const {
     return span == 16 ? (isMajor ? 256 : 512) : isMajor ? 8 * span : 16 * span;
@@ -160,7 +160,7 @@ struct Product {
                 &bits, perRegister == 2 ? 2 : 4);
   }
   Counters run(const Parts &parts = {}) {
-    // Dynamic shared memory begins at 1024, the requested alignment.
+    // Dynamic shared memory begins at the address 1024, because this is the requested alignment.
     uint64_t start = 1024;
     Emulator emulator("wgmma.ptx",
                       kernel(program(c, a.descriptor(start), b.descriptor(start + bStart), parts),

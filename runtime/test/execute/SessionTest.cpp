@@ -362,7 +362,7 @@ TEST(Session, NamesTheRankThatHangs) {
   auto session = std::make_unique<Session>(artifact, options);
   session->run("init");
   writeInputs(*session, 2, 0, false);
-  session->run("step"); // the kernel ends, because the counter is 1
+  session->run("step"); // the kernel returns, because block[9] is now 1
   setBlock(*session, 0, 9, 0);
   setBlock(*session, 1, 9, 5);
   std::string message = refusal([&] { session->run("step"); });

@@ -11,14 +11,13 @@
 //  2. fsync of a folder makes its names durable. Before this fsync, each change of a name in the
 //     folder (create, mkdir, rename, link, unlink) may be lost or kept, independently of other
 //     changes.
-//  3. A rename within a folder is one change: either both the old and the new name change, or
-//     neither of them.
+//  3. A rename within a folder is one change, which is lost or kept as a whole.
 //  4. Of the changes to a file since its last fsync, one of these five sets is kept: none, all, the
 //     first half, all except the first change, or all with zeros as data. A reader that verifies
 //     hashes cannot distinguish more cases.
 //
-//  5. For a folder with a temporary name (".*.tmp"), which readers ignore, two cases are tried: all
-//     changes in this folder are lost, or all are kept.
+//  5. Readers ignore a folder with a temporary name (".*.tmp"). Only two cases are therefore tried
+//     for such a folder: all changes in the folder are lost, or all are kept.
 //
 // forEachState() calls a function with each tree that is possible if the power fails after the
 // operations performed so far.

@@ -135,7 +135,7 @@ std::string Interleavings::runOnce() {
   depth = 0;
   while (true) {
     std::vector<Process *> ready, alive;
-    for (size_t i = 0; i < processes.size(); ++i) { // first the process of the last turn
+    for (size_t i = 0; i < processes.size(); ++i) { // begins with the process of the last turn
       Process &process = *processes[(last + i) % processes.size()];
       if (isReady(process))
         ready.push_back(&process);

@@ -55,8 +55,8 @@ public:
     std::condition_variable turn;
     bool waits = false, mustCrash = false;
   };
-  /// Adds a process to the run that is about to begin. `starts` is false if the process does not
-  /// run until another process calls start().
+  /// Adds a process to the run that is about to begin. If `starts` is false, the process does not
+  /// run before another process calls start() for it.
   Process &add(std::string name, std::function<void()> body, bool starts = true);
   void start(Process &process) { process.hasStarted = true; }
 
@@ -91,7 +91,7 @@ private:
   size_t runs = 0;
   double clock = 0;
   std::vector<std::unique_ptr<Process>> processes;
-  std::vector<Choice> choices; ///< choices of this run, which has made the first `depth` choices
+  std::vector<Choice> choices; ///< choices of this run, `depth` of which have been made
   size_t depth = 0;
   Process *active = nullptr; ///< thread that runs; null if the scheduler runs
   std::mutex mutex;

@@ -54,7 +54,7 @@ struct Outcome {
   std::string message;
 };
 
-/// Explores the orders in which the processes `wanted`, and foreign processes, can run. Each job
+/// Explores the orders in which the processes `wanted` and the foreign processes can run. Each job
 /// has `ranks` ranks.
 class Meeting {
 public:

@@ -19,7 +19,7 @@ TEST(Null, FindsNothingInASoundStep) {
     EXPECT_EQ(result.kinds, 1u);
     EXPECT_EQ(result.order.collectives, 2u);
     EXPECT_EQ(result.counts.commands,
-              1 + 1 + 6 * 6u); // walks: init of both ranks, three steps, three steps after a resume
+              1 + 1 + 6 * 6u); // two walks of init, and six steps with six commands each
   }
 }
 

@@ -171,7 +171,7 @@ TEST_F(AsyncSaver, HasTheStatesOfItsStart) {
   fill(3);
   start(saver, 1);
   EXPECT_TRUE(saver.isBusy());
-  fill(4); // the next step would also change the parameter
+  fill(4); // as the next step would change the parameter
   FinishedSave done = pollToTheEnd(saver);
   EXPECT_EQ(done.step, 1u);
   EXPECT_GT(done.bytes, 1000u);

@@ -92,7 +92,7 @@ TEST_F(Run, WritesMetrics) {
   expect(0, "",
          "toy2.fsdp --steps=3 --metrics=again.jsonl --overfit --lr=0.25 --seed=7 "
          "--threads-per-rank=3");
-  std::string again = text("again.jsonl"); // only the speeds differ from `metrics`
+  std::string again = text("again.jsonl"); // equals `metrics` except for the speeds
   EXPECT_EQ(again.substr(0, again.find("\"tokens_per")),
             metrics.substr(0, metrics.find("\"tokens_per")));
 }

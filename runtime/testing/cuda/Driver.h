@@ -63,7 +63,7 @@ enum Result : int {
   capturedEvent = 907
 };
 
-/// The error of a wrong call. It contains the result code of the call.
+/// The exception of a wrong call of a driver function. `result` is the result code of the call.
 class Misuse : public Error {
 public:
   Misuse(Result result, const std::string &text) : Error(FSDPRT_BAD_INPUT, text), result(result) {}
@@ -76,8 +76,7 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< null if the operation only orders other
-                                              ///< operations
+  std::function<std::vector<Touched>()> body; ///< null if it only orders other operations
 
   /// These functions are set if the operation waits for peers. `begin` is called when the operation
   /// is submitted. `begin` returns the function `attempt`, which returns true when the work has
@@ -94,7 +93,7 @@ struct Context {
 };
 
 struct Stream;
-/// A capture. It records the operations of some streams instead of executing them.
+/// Records the operations of some streams instead of executing them.
 struct Capture {
   Stream *origin;
   std::vector<OperationRef> operations;
@@ -121,7 +120,7 @@ struct Graph {
 struct ExecutableGraph {
   Context *context = nullptr;
   std::vector<OperationRef> operations;
-  std::map<uint32_t, uint32_t> streams; ///< number of the new stream for each captured stream
+  std::map<uint32_t, uint32_t> streams; ///< new number of each captured stream, for launches
   OperationRef last;
 };
 
@@ -206,7 +205,7 @@ public:
   /// Without a limit, the call does not return if the kernel hang:ENTRY precedes the operation.
   void await(const OperationRef &operation, std::chrono::milliseconds limit = forever);
   /// Returns true if the operation was done before the call. Otherwise executes the operation
-  /// within the time limit of a query.
+  /// within the time limit of a query, and returns false.
   bool query(const OperationRef &operation);
   void awaitAll();
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);

@@ -32,9 +32,9 @@ static char names[1024][256]; /* names of open files below FAIL_IN, by descripto
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
-/* Returns 1 if FAIL_RANK is unset or equals the rank in --launched-rank or RANK. */
+/* Returns 1 if FAIL_RANK is unset or equals the rank of this process. */
 static int isMeant(void) {
-  static int known; /* 0: not computed yet, 1: no, 2: yes */
+  static int known; /* 0: not computed yet, 1: the ranks differ, 2: the ranks are equal */
   const char *rank = getenv("FAIL_RANK");
   if (!rank || known)
     return known != 1;

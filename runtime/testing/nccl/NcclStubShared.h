@@ -33,7 +33,7 @@ namespace fsdprt::stub {
 
 constexpr uint32_t mostMembers = 8, mostCliques = 64, mostUnderWay = 64;
 
-/// A call of a collective. All members must call this function with these arguments.
+/// The function and the arguments of a collective, which must be equal on all members.
 struct Call {
   fb::CollectiveKind kind = fb::CollectiveKind::all_gather;
   NcclType type = ncclU8;
@@ -58,7 +58,7 @@ struct Member {
   bool isThere, underWay;
   NcclResult error;
   int color, key;             // arguments of ncclCommSplit
-  uint32_t child, childPlace; // clique and rank after the last split
+  uint32_t child, childPlace; // clique, and rank in this clique, after the last split
 };
 
 struct CommunicatorGroup {
@@ -77,7 +77,7 @@ struct SharedNcclState {
   bool isBroken; // true if a process died during a call
   uint32_t cliques;
   uint64_t executed,
-      begunBy[mostMembers]; // counts of collectives: completed, and begun by rank
+      begunBy[mostMembers]; // numbers of completed collectives and, by rank, of begun collectives
   CommunicatorGroup clique[mostCliques];
 };
 

@@ -36,7 +36,7 @@ struct Comm {
   bool isGone = false;
   uint64_t group = 0;          // group that contains the call in progress; 0 for none
   int looks = 0;               // number of polls until the call in progress ends
-  NcclComm *splitTo = nullptr; // address for the communicator of split `splitRound`
+  NcclComm *splitTo = nullptr; // where split `splitRound` stores its communicator
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
@@ -48,7 +48,7 @@ struct Event {
   uint64_t recorded = 0, reached = 0;
 };
 
-/// The part that a member has in a collective.
+/// The execution of a collective by one member.
 struct Move {
   Comm *comm = nullptr;
   uint64_t number = 0;
@@ -58,7 +58,7 @@ struct Move {
   bool hasArrived = false;
   double notBefore = 0;
 };
-/// Advances the part that a member has in a collective. Returns true when the collective has ended
+/// Advances the execution of a collective by one member. Returns true when the collective has ended
 /// for this member.
 bool arrive(Move &move);
 /// Returns the delay, in seconds, after which collectives of the member reach the stream.
