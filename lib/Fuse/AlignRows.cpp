@@ -22,8 +22,8 @@
 // 3. Any other factor, such as a parameter, is copied to longer rows if `copies` is true and
 //    contractions read each of its elements often enough.
 //
-// O(operands). Does not align rows that only maps and sums read, because this would save only a few
-// per cent of their time.
+// Takes O(operands) time. Does not align rows that only maps and sums read, because this would save
+// only a few per cent of their time.
 //
 //===----------------------------------------------------------------------===//
 

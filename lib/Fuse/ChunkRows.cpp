@@ -32,8 +32,8 @@
 // 4. Sort the block, because readers of the results may precede the last chunk.
 //
 // The bits of values that have rows do not change. Sums over rows add in the same order as before,
-// but a contraction over rows rounds once per chunk. O(seeds · group · chunks). Columns are not
-// divided into chunks, because a softmax reads every column twice.
+// but a contraction over rows rounds once per chunk. Takes O(seeds · group · chunks) time. Columns
+// are not divided into chunks, because a softmax reads every column twice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,7 @@
 //  - If other clusters also produce operands of the op, these clusters and the op's cluster are
 //    merged under the same conditions.
 //
-// O(ops · window). Ops are not grouped only because they read the same inputs.
+// Takes O(ops · window) time. If two ops only read the same inputs, they are not grouped.
 //
 //===----------------------------------------------------------------------===//
 

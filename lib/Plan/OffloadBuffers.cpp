@@ -25,10 +25,9 @@
 //    uses. Directly after the first of these uses, add a copy to the host. Directly before the
 //    second use, add a copy to a new buffer of the device.
 //
-// O(commands · bindings); each offloaded activation adds O(accesses of its buffer). Sets lifetimes
-// again. There
-// are separate copies for each launch, even if two launches need the same buffer.
-// ScheduleCollectives.cpp overlaps copies with computation.
+// Takes O(commands · bindings) time, and O(accesses of the buffer) for each offloaded activation.
+// Sets lifetimes again. There are separate copies for each launch, even if two launches need the
+// same buffer. ScheduleCollectives.cpp overlaps copies with computation.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,7 @@
 // 3. Of all functions with the same text, keep the first one under the name k_<hash>, and erase the
 //    others.
 //
-// O(size of the dispatches). Dispatches that differ only in a constant have different kernels.
+// Takes O(size of the dispatches) time. Dispatches with different constants have different kernels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,8 +27,8 @@
 //    again for the backward.
 //
 // The copies call the same kernels as the original calls, with equal operands. Therefore no bit of
-// a result changes. O(uses). The pass in SinkToUses.cpp runs later and moves the copies towards
-// their uses.
+// a result changes. Takes O(uses) time. The pass in SinkToUses.cpp runs later and moves the copies
+// towards their uses.
 //
 //===----------------------------------------------------------------------===//
 

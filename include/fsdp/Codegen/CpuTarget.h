@@ -23,7 +23,7 @@ namespace mlir::fsdp {
 /// The method by which a CPU computes products of bf16 matrices.
 enum class Bf16Products {
   Widened, ///< fused multiply-adds in f32 on operands converted to f32
-  /// The instruction vdpbf16ps. Its results are the results of `Widened`, except that denormals
+  /// The instruction vdpbf16ps. The results are equal to those of `Widened`, except that denormals
   /// become 0.
   Dot,
   Tiles,    ///< tdpbf16ps of AMX

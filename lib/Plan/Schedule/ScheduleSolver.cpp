@@ -27,7 +27,7 @@
 //
 // The time of a slot is the sum of the compute times of the commands before the slot. Stalls are
 // not yet known and therefore not included. Instead, the factor `slack` lengthens the transfers.
-// O(commands + transfers²).
+// Takes O(commands + transfers²) time.
 //
 //===----------------------------------------------------------------------===//
 

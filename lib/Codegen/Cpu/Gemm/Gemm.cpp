@@ -53,8 +53,8 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// A worker computes `rows` and `cols`. The sums of the columns `sumCols` are in scratch. The
-  /// packed panels begin at column `firstCol`.
+  /// A worker computes the elements in `rows` and `cols`. The sums of the columns `sumCols` are in
+  /// scratch. The packed panels begin at column `firstCol`.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;

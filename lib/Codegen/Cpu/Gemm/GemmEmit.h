@@ -56,7 +56,7 @@ void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Emits the product of emitMicroKernel() by AMX tile registers. `steps` is a multiple of 16.
+/// Emits the same computation as emitMicroKernel(), but for AMX tiles. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start);
 

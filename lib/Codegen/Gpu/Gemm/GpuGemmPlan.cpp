@@ -54,7 +54,8 @@ static constexpr int64_t minSplitBlocks = 8;
 /// before and after its loop.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
 /// In the model, a multiprocessor does `macsPerCycle` multiply-adds per cycle by mma, or
-/// `macsOfGroupsPerCycle` by wgmma. It loads `bytesPerCycle` or stores `bytesOutPerCycle` bytes.
+/// `macsOfGroupsPerCycle` by wgmma. It loads `bytesPerCycle` or stores `bytesOutPerCycle` bytes per
+/// cycle.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;

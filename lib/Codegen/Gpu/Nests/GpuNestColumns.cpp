@@ -170,7 +170,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
   return commit(finish, segment);
 }
 
-/// Adds to row `row` the updates of all tokens, from `token` on, that have the id `id`.
+/// Adds updates to row `row`: those of the tokens with the id `id`, beginning with `token`.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
                          Value row) {
   auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());

@@ -58,7 +58,7 @@ struct Digit {
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  /// indexStrides[d] belongs to loop d of `op`: the strides of linalg.index d, one per digit.
+  /// indexStrides[d] contains the strides of linalg.index d in `op`, one stride per digit.
   SmallVector<SmallVector<int64_t>> indexStrides;
 };
 
