@@ -184,8 +184,8 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
     return RankedTensorType::get(shape, type.getElementType());
   }
 
-  /// Runs step 2: pads the rows of the result, and of all operands that can be padded with it, to
-  /// `columns` elements.
+  /// Pads the rows of the result, and of all operands that can be padded with it, to `columns`
+  /// elements (step 2 of the file header).
   void padWithOperands(OpResult result, int64_t columns) {
     SmallVector<int64_t> shape(cast<RankedTensorType>(result.getType()).getShape());
     SmallVector<OpResult> todo = {result};
@@ -193,7 +193,7 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
       OpResult next = todo.pop_back_val();
       auto type = cast<RankedTensorType>(next.getType());
       if (type.getShape() != ArrayRef(shape))
-        continue; // padded already, as an operand of another dispatch
+        continue; // padded already: another dispatch has the same operand
       SmallVector<int64_t> padded(shape);
       padded.back() = columns;
       padResult(next, RankedTensorType::get(padded, type.getElementType()));

@@ -138,7 +138,7 @@ private:
 
 } // namespace
 
-/// Selects the block in which most bytes wait from the forward for the backward.
+/// Selects the block with the most bytes that must be kept from the forward to the backward.
 Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options,
                bool atAllCosts)
     : step(step), cluster(cluster), options(options), atAllCosts(atAllCosts) {

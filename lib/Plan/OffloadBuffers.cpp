@@ -94,7 +94,7 @@ private:
   OpBuilder builder;
   ProgramOp program;
   DenseMap<StringAttr, BufferOp> buffers; ///< buffers of the layout, including new ones
-  SymbolTableCollection tables;           ///< symbol tables to find kernels
+  SymbolTableCollection tables;           ///< symbol tables that find kernels by name
   unsigned numBuffers = 0;
 };
 

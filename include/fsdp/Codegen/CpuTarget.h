@@ -37,7 +37,7 @@ struct CpuTarget {
   std::string triple = "x86_64-unknown-linux-gnu";
   /// The instruction set: x86-64-v3 or x86-64-v4.
   std::string cpu;
-  /// Features in addition to `cpu`, in LLVM's spelling.
+  /// CPU features that the code uses in addition to those of `cpu`, as LLVM spells them.
   std::string features;
   /// The CPU whose scheduling model LLVM uses.
   std::string tune;

@@ -22,7 +22,7 @@ public:
   /// run one after another. A body is the code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
-  /// Begins a phase. Forgets the last phase's accesses, but not the arguments that it overwrote.
+  /// Begins a phase. Forgets the last phase's accesses, but not the overwritten arguments.
   void begin();
   /// Ends a phase: records that the phase has overwritten the destinations of the steps `written`.
   void finish(ArrayRef<Step> written);

@@ -62,7 +62,7 @@ struct Plan {
   /// True if the sums are kept directly in the result's buffer.
   bool direct = false;
 
-  /// True if a result is stored past the caches (isStreamed()).
+  /// True if a result is written with streaming stores (isStreamed()).
   bool streams = false;
 
   /// True if micro-kernels prefetch the next panel of rhs.

@@ -20,8 +20,8 @@
 // of rounds that the multiprocessors need for all tiles. If the kernel has the attribute
 // `fsdp.gemm_tile` ("128x64"), the attribute selects the tile instead.
 //
-// A thread needs registers for its sums and for the factors of mma. Factors of f32 that are split
-// need twice as many. It also needs two registers per copy, and 48 for addresses and bounds.
+// A thread needs registers for its sums and for the factors of mma. Split factors of f32 need twice
+// as many registers. A thread also needs two registers per copy, and 48 for addresses and bounds.
 //
 //===----------------------------------------------------------------------===//
 
