@@ -37,8 +37,8 @@ public:
 
   /// Returns true if the phase may update its arguments in place. This is the case if every read of
   /// an argument that the phase writes returns a value that the argument had before the kernel. A
-  /// read returns such a value in two cases: the read is in the same row as the stores and in an
-  /// earlier stage, or it reads the element that its own body overwrites later.
+  /// read does so if it is in the same row as the stores and in an earlier stage, or if it reads
+  /// the element that its own body overwrites later.
   bool isSafeInPlace() const;
 
 private:
@@ -49,7 +49,7 @@ private:
     int64_t stage, body;
   };
   std::vector<Access> accesses;
-  /// Arguments that earlier phases stored to.
+  /// Arguments that earlier phases have overwritten.
   llvm::SmallPtrSet<void *, 4> overwritten;
 };
 

@@ -9,7 +9,7 @@
 // queries. Therefore copies of blocks are aligned. For queries that do not exist, the scratch
 // contains lse = inf.
 //
-// Warp 1 adds the dQ that the consumers stored in shared memory to the sums in scratch, in a fixed
+// The consumers store dQ in shared memory. Warp 1 adds this dQ to the sums in scratch, in a fixed
 // order. For each block of queries, a count in scratch tells how many blocks of keys have added
 // their dQ. A block of keys waits until all earlier blocks of keys that visit the block of queries
 // have added their dQ. The first block of keys that visits a block of queries stores its dQ instead
