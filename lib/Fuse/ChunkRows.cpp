@@ -20,7 +20,7 @@
 //    there are several such loops, try the longest loop first.
 // 2. The group consists of the seed, the readers of every wide result, and the ops that depend on
 //    one member and on which another member depends.
-//    - Each member must be a linalg op. The rows must be one of its loops.
+//    - Each member must be a linalg op with a loop over the rows.
 //    - If an op outside the group reads a wide result, or a member needs a sum over all rows, do
 //      not chunk, because the whole result must then be stored.
 //    - Ops that compute one number per row join the group, so that they can share kernels with

@@ -15,7 +15,7 @@
 //   }                                         { ... return %r }
 //
 // 1. Build a function from the dispatch's block. For each result that is not in place, add an
-//    argument, the destination of the result. The body does not use destinations.
+//    argument for its destination. The body does not use this argument.
 // 2. Print the function without locations, under a fixed name, and hash the text. The printer
 //    numbers values in order, so that equal bodies have equal texts. For large tables of constants,
 //    a hash is printed.

@@ -145,7 +145,7 @@ SmallVector<int64_t> fsdp::getReducedShape(const Step &step) {
   return shape;
 }
 
-/// Adds the values from which `value` is computed to `reads`. If one of these values is another
+/// Extends `reads` by the values from which `value` is computed. If one of these values is another
 /// step, the values from which the other step is computed are not added.
 static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps,
                          llvm::SetVector<Value> &reads) {

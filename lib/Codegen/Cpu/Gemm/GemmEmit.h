@@ -74,8 +74,8 @@ struct Strip {
 /// Prefetches the elements that the epilogue of a strip accesses. Results of AMX products are not
 /// prefetched.
 void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip);
-/// Copies the elements of `source` that belong to the strip to `sums`. In `sums`, each row has
-/// Plan::stripCols() columns.
+/// Copies the strip's elements of `source` to `sums`. In `sums`, each row has Plan::stripCols()
+/// columns.
 void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,
                    Pointer sums);
 /// Applies the elementwise ops after the contraction to the sums of a strip and stores the results.

@@ -144,8 +144,7 @@ Value QueryAdder::addedBefore(Value block) {
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
-/// Adds the part of dQ that this block of keys contributes to the block of queries at position
-/// `turn`.
+/// For the block of queries at position `turn`, adds the part of dQ from this block of keys.
 void QueryAdder::add(Value turn) {
   Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
   // Use a 32-bit index, which no optimisation turns into loop-carried pointers. This warp has too
