@@ -13,7 +13,7 @@
 //     contract ins(%arg)                            contract ins(extract_slice %arg[0, 0])
 //
 // 1. A factor is an operand of a dispatch that is an input of a contraction in the dispatch's body.
-//    It is changed if its rows are long and no multiple of the alignment.
+//    Its rows are padded if they are long and their size is no multiple of the alignment.
 // 2. If the factor is the result of a dispatch, this dispatch writes longer rows. This requires
 //    that only dispatches read the factor and that none of them overwrites it. The padding at the
 //    end of a row is never read. Operands of this dispatch with the shape of the factor get longer

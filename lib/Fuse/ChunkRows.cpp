@@ -25,8 +25,8 @@
 //      not chunk, because the whole result must then be stored.
 //    - Ops that compute one number per row join the group, so that they can share kernels with
 //      members.
-//    - If only maps read the seed's result, such as a conversion to a narrower type, do not chunk,
-//      because a result that only maps read is not stored.
+//    - If only maps (for example, conversions to a narrower type) read the seed's result, do not
+//      chunk, because the result is then not stored.
 // 3. Write the ops of the group once for each chunk. After the last chunk, concatenate the results
 //    that have rows. The initial value of a sum over rows is the sum of the previous chunks.
 // 4. Sort the block, because readers of the results may precede the last chunk.
