@@ -16,7 +16,7 @@
 //     that no element is read after it is overwritten. This condition does not apply if the operand
 //     is an accumulator, which is the init of the op that computes the result.
 //
-// O(uses). If a result must be in place, but must not overwrite its operand, lib/Plan adds a copy.
+// Takes O(uses) time. lib/Plan adds a copy if a result that must be in place cannot be in place.
 //
 //===----------------------------------------------------------------------===//
 

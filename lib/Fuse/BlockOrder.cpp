@@ -12,7 +12,7 @@
 //
 // An op that must move is placed as early as possible. At the end of the block, the op would delay
 // reductions over ranks that depend on it, and would lengthen the lifetimes of its operands.
-// O(ops log ops + uses).
+// Takes O(ops log ops + uses) time.
 //
 //===----------------------------------------------------------------------===//
 

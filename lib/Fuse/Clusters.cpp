@@ -31,7 +31,7 @@
 //  - If other clusters also produce operands of the op, these clusters and the op's cluster are
 //    merged under the same conditions.
 //
-// O(ops · window). Ops are not grouped only because they read the same inputs.
+// Takes O(ops · window) time. If two ops only read the same inputs, they are not grouped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -188,7 +188,7 @@ static unsigned alignedPrefix(AffineMap map) {
   return n;
 }
 
-/// Returns true for contractions, scatters and attention. Even small ones have separate kernels.
+/// Returns true for contractions, scatters and attention, which always have separate kernels.
 static bool isHeavy(Operation *op) {
   return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op);
 }
@@ -368,7 +368,7 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
       position[op] - position[from.members.back()] > window || into.size + from.size > maxOps)
     return;
   unsigned common = commonRows(generic, from);
-  // The number of row loops of a row kernel is fixed, whereas a map may have more loops.
+  // A cluster of maps can use fewer of its loops. A row kernel cannot change its number of loops.
   if (from.kind == ClusterKind::Map)
     common = std::min<unsigned>(common, into.rows.size());
   bool agree = common && common <= into.rows.size() &&

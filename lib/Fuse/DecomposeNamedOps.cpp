@@ -17,8 +17,8 @@
 //    option `fuse-attention` is set and the target has a kernel for the attention op.
 // 2. Generalise the other named linalg ops, except contract and fill.
 //
-// Sums of narrower types are computed in f32. O(ops). Does not replace scatter-adds, because they
-// have a special kernel that is parallel and adds in a fixed order.
+// Sums of narrower types are computed in f32. Takes O(ops) time. Does not replace scatter-adds,
+// because they have a special kernel that is parallel and adds in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 

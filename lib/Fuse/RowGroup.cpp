@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Maximum number of ops in a group. A loss has about 12.
+/// Maximum number of ops in a group. The group of a loss has about 12 ops.
 static constexpr unsigned maxMembers = 64;
 
 int64_t fsdp::tensorBytes(Type of) {

@@ -13,7 +13,7 @@
 // the files of a save while the next steps run. No other program uses these buffers. They are
 // created after all other buffers, so that they are adjacent in the host's arena.
 //
-// O(states).
+// Takes O(states) time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,8 +13,8 @@
 //   %s = fsdp.reduce_scatter %g : bf16 -> f32  %h = fsdp.reduce_scatter %g : bf16 -> bf16
 //                                        =>    %s = fsdp.dispatch (%h) extf
 //
-// O(collectives). The conversion is a separate kernel, and not fused with the kernel that computes
-// the shard.
+// Takes O(collectives) time. The conversion is a separate kernel, and not fused with the kernel
+// that computes the shard.
 //
 //===----------------------------------------------------------------------===//
 

@@ -53,8 +53,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// The search prefers the smallest plan to the fastest plan (step 6) if the smallest plan takes at
-/// most `nearlyEqual` times as long, because the workspace of kernels is added to the arena later.
+/// In step 6, the smallest plan is preferred if it takes at most `nearlyEqual` times as long as the
+/// fastest plan, because the workspace of kernels is added to the arena later.
 static constexpr double nearlyEqual = 1.02;
 /// Minimum that is assumed for the time to move a byte, in seconds. Without it, the cost of a
 /// transfer that is hidden completely would be 0.
@@ -89,8 +89,8 @@ namespace {
 
 struct Item {
   enum class Kind { recompute, offload, gather, rest } kind = Kind::recompute;
-  // Indices of the calls that the item recomputes or offloads. If the item repeats a gather, the
-  // index of that gather.
+  // Indices of the calls that the item recomputes or offloads, or index of the gather that the item
+  // repeats.
   SmallVector<unsigned, 4> numbers;
   unsigned segment = 0;
   int64_t bytes = 0;
@@ -138,7 +138,7 @@ private:
 
 } // namespace
 
-/// Selects the block in which most bytes wait from the forward for the backward.
+/// Selects the block with the most bytes that must be kept from the forward to the backward.
 Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options,
                bool atAllCosts)
     : step(step), cluster(cluster), options(options), atAllCosts(atAllCosts) {

@@ -14,10 +14,10 @@
 //
 // 1. Choose the buffers that move to the host: states of the given kinds, and gradients that no
 //    collective reads.
-// 2. A launch runs on the host if it accesses a buffer that is not on the device, and the category
-//    of each of its buffers is parameters, gradients, optimizer, staging or control. Operands that
-//    are on the device are copied to the host before the launch, and results are copied back. Skip
-//    this step if the target's kernels do not run on the host.
+// 2. A launch runs on the host if two conditions hold. It accesses a buffer that is not on the
+//    device, and each of its buffers has the category parameters, gradients, optimizer, staging or
+//    control. Operands that are on the device are copied to the host before the launch, and results
+//    are copied back. Skip this step if the target's kernels do not run on the host.
 // 3. All other launches, and all collectives, run on the device. Before each of them, its operands
 //    on the host are copied to the device. Commands that copy or fill access both arenas directly.
 //    Buffers in the rank's file are copied in the same way as buffers on the host.
@@ -25,10 +25,9 @@
 //    uses. Directly after the first of these uses, add a copy to the host. Directly before the
 //    second use, add a copy to a new buffer of the device.
 //
-// O(commands · bindings); each offloaded activation adds O(accesses of its buffer). Sets lifetimes
-// again. There
-// are separate copies for each launch, even if two launches need the same buffer.
-// ScheduleCollectives.cpp overlaps copies with computation.
+// Takes O(commands · bindings) time, and O(accesses of the buffer) for each offloaded activation.
+// Sets lifetimes again. There are separate copies for each launch, even if two launches need the
+// same buffer. ScheduleCollectives.cpp overlaps copies with computation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +94,7 @@ private:
   OpBuilder builder;
   ProgramOp program;
   DenseMap<StringAttr, BufferOp> buffers; ///< buffers of the layout, including new ones
-  SymbolTableCollection tables;           ///< symbol tables to find kernels
+  SymbolTableCollection tables;           ///< symbol tables that find kernels by name
   unsigned numBuffers = 0;
 };
 

@@ -13,8 +13,8 @@
 namespace mlir::fsdp {
 
 /// Describes the kernel calls of the forward in one block. For each call, contains the other calls
-/// whose results it reads. The comment at the top of RecomputeGraph.cpp defines where the forward
-/// ends.
+/// whose results the call reads. The comment at the top of RecomputeGraph.cpp defines where the
+/// forward ends.
 class RecomputeGraph {
 public:
   struct Call {

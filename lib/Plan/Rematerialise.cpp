@@ -15,7 +15,7 @@
 // 1. In each block of the program `step`, find the forward and the results that the backward reads.
 // 2. Let the backward recompute the calls whose results the policy does not keep.
 //
-// O(uses).
+// Takes O(uses) time.
 //
 //===----------------------------------------------------------------------===//
 

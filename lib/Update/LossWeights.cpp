@@ -17,7 +17,7 @@
 // The mean of the weights is 1. The means of losses and gradients over all levels therefore equal
 // the loss and the gradients of one batch that contains all micro-batches. If all targets are
 // ignored, weights are 0. Counts are f64, so that their sums are exact and all programs compute
-// equal sums. O(ops that compute the targets).
+// equal sums. Takes O(ops that compute the targets) time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,8 +15,8 @@ namespace fsdp {
 /// Describes how the weight of a program's loss is computed. The weight was an argument of the
 /// program. The computed value replaces this argument.
 struct LossWeight {
-  BlockArgument total;          ///< argument in place of the sum of all counts; null if the loss
-                                ///< has no weight
+  BlockArgument total;          ///< argument that the sum of all counts will replace; null if the
+                                ///< loss has no weight
   Value count;                  ///< number of counted targets in the current micro-batch
   SmallVector<Operation *> ops; ///< the ops that compute `count` from the batch, in order
 

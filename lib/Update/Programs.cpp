@@ -107,7 +107,7 @@ static LogicalResult readRows(Program &program) {
   return success();
 }
 
-/// Counts the results that are checks of lookups. These results are i64 scalars after the loss and
+/// Counts the results that are checks of lookups. They are the i64 scalars that follow the loss and
 /// the gradients.
 static LogicalResult readLookups(Program &program) {
   func::FuncOp func = program.func;

@@ -8,8 +8,8 @@
 //    the rank block, and the batch. The arguments of all programs have the same roles. A role is an
 //    attribute that names the unit and state, or the block.
 // 2. Each result updates an argument that has the type of the result, and no two results update the
-//    same argument. Step and reference update all state of trained units. All programs update the
-//    step block.
+//    same argument. The programs step and reference update all state of trained units. All programs
+//    update the step block.
 //
 // The pass reports all errors.
 //

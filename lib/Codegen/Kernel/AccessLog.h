@@ -22,7 +22,7 @@ public:
   /// run one after another. A body is the code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
-  /// Begins a phase. Forgets the last phase's accesses, but not the arguments that it overwrote.
+  /// Begins a phase. Forgets the last phase's accesses, but not the overwritten arguments.
   void begin();
   /// Ends a phase: records that the phase has overwritten the destinations of the steps `written`.
   void finish(ArrayRef<Step> written);
@@ -37,8 +37,8 @@ public:
 
   /// Returns true if the phase may update its arguments in place. This is the case if every read of
   /// an argument that the phase writes returns a value that the argument had before the kernel. A
-  /// read returns such a value in two cases: the read is in the same row as the stores and in an
-  /// earlier stage, or it reads the element that its own body overwrites later.
+  /// read does so if it is in the same row as the stores and in an earlier stage, or if it reads
+  /// the element that its own body overwrites later.
   bool isSafeInPlace() const;
 
 private:
@@ -49,7 +49,7 @@ private:
     int64_t stage, body;
   };
   std::vector<Access> accesses;
-  /// Arguments that earlier phases stored to.
+  /// Arguments that earlier phases have overwritten.
   llvm::SmallPtrSet<void *, 4> overwritten;
 };
 

@@ -22,8 +22,8 @@
 //       position
 //
 //     The conditions may use < and <= instead of > and >=, and the first two conditions may compare
-//     integers. The body may compute the value as max(x, v) instead of a select. Then a NaN among
-//     the elements makes the value NaN, and the position is the initial position.
+//     integers. The body may compute the value as max(x, v) instead of a select. In this case, a
+//     NaN among the elements makes the value NaN, and the position is the initial position.
 //  2. Emit the two reductions. Emit the ops that select between the results of these reductions and
 //     the initial values v0 and i0.
 //
@@ -308,8 +308,8 @@ Value ArgReductionWriter::equals(OpBuilder &nested, Value x, Value y) {
   return arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, x, y);
 }
 
-/// Emits the condition that x wins against y, where x is a result of the emitted reduction and y is
-/// the initial value.
+/// Emits the condition that x is chosen instead of y, where x is a result of the emitted reduction
+/// and y is the initial value.
 Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   if (!pair.greatest)
     std::swap(x, y);
@@ -380,8 +380,8 @@ void ArgReductionWriter::write() {
   Value index =
       choose({total, init, where, indexInit}, 1 - v, [&](OpBuilder &nested, ValueRange a) -> Value {
         Value better = decide(nested, a[0], a[1]);
-        // The result is the initial position if no element was found, or if the initial value wins
-        // against the value that was found.
+        // The result is the initial position if no element was found, or if the initial value is
+        // chosen instead of the found value.
         if (pair.last) {
           Value nowhere = arith::ConstantOp::create(nested, loc, none);
           Value found = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ne, a[2], nowhere);

@@ -186,8 +186,8 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
 
 // deinterleave() separates the columns of a matrix. For example, four vectors contain the elements
 // a b c d a b c d .. of a matrix with the columns a, b, c and d. Each round separates the even and
-// the odd lanes of neighbouring vectors. In the number of each element, this makes the lowest bit
-// the highest bit. After two rounds, vector i contains column i. interleave() is the inverse
+// the odd lanes of neighbouring vectors. A round moves the lowest bit of the number of each element
+// to the highest place. After two rounds, vector i contains column i. interleave() is the inverse
 // function.
 
 static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {

@@ -206,8 +206,8 @@ static Attribute asBits(Attribute attr) {
   return attr;
 }
 
-/// Inserts bitcasts before and after an op that needs bf16. Adds the values whose type remains bf16
-/// to `kept`.
+/// Inserts bitcasts before and after an op that needs bf16. Extends `kept` by the values whose type
+/// remains bf16.
 static void wrapInstruction(Operation *op, llvm::SmallPtrSetImpl<void *> &kept) {
   OpBuilder b(op);
   for (OpOperand &operand : op->getOpOperands()) {

@@ -24,9 +24,9 @@
 // 4. A transfer that starts directly after another transfer of its kind has no latency of its own.
 //    The two starts may be adjacent because of steps 1 and 2, or because a kernel needs both.
 //
-// A launch is done when all its transfers are done. O(collectives²). If the options limit how many
-// gathers may start early (prefetch), no gather joins another gather. A gather that joined would
-// start earlier than the limit allows.
+// A launch is done when all its transfers are done. Takes O(collectives²) time. If the options
+// limit how many gathers may start early (prefetch), no gather joins another gather. A gather that
+// joined would start earlier than the limit allows.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,7 +50,7 @@ public:
   /// Returns the timeline of the commands in the order of getOrder(). The links are assumed to be
   /// `slower` times slower than estimated.
   Timeline simulate(double slower = 1) const;
-  /// Returns a lower bound of the block's duration in seconds, whatever slots are chosen.
+  /// Returns a lower bound, in seconds, of the block's duration for all choices of slots.
   double getLowerBound() const;
   /// Returns the largest number of bytes that are alive at a command.
   int64_t getPeak() const;

@@ -19,10 +19,10 @@
 //
 // Arrays hold m and l for each row of a tile. The l of a row is a vector of 512 bits that contains
 // partial sums. The units of work of a worker are blocks of rows, taken alternately from the
-// beginning and from the end of the rows. With a causal mask, the workers then need about the same
-// time for ranges with the same number of units. The kernel takes about as long as two matrix
-// products over all blocks that are not entirely masked. The scratch of a worker holds K and V of
-// one head, a tile of scores and a tile of O.
+// beginning and from the end of the rows. With a causal mask, workers with the same number of units
+// then need about the same time. The kernel takes about as long as two matrix products over all
+// blocks that are not entirely masked. The scratch of a worker holds K and V of one head, a tile of
+// scores and a tile of O.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,7 +56,7 @@ void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Emits the product of emitMicroKernel() by AMX tile registers. `steps` is a multiple of 16.
+/// Emits the same computation as emitMicroKernel(), but for AMX tiles. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start);
 
@@ -74,8 +74,8 @@ struct Strip {
 /// Prefetches the elements that the epilogue of a strip accesses. Results of AMX products are not
 /// prefetched.
 void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip);
-/// Copies the elements of `source` that belong to the strip to `sums`. In `sums`, each row has
-/// Plan::stripCols() columns.
+/// Copies the strip's elements of `source` to `sums`. In `sums`, each row has Plan::stripCols()
+/// columns.
 void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,
                    Pointer sums);
 /// Applies the elementwise ops after the contraction to the sums of a strip and stores the results.

@@ -12,10 +12,10 @@
 //   |lhs|  |tile|    |    | m: panels of mr   lhs is packed once per mc × kc (L3)
 //   +---+  +----+----+----+
 //
-// The size of the register tile is chosen by a model: the tile with the lowest cost wins. The cost
-// of a tile size is the time of the steps of all tiles, including padding. The time of a step is
-// the time of its multiply-adds or of its loads, whichever is longer, plus a small term for reads
-// from the caches.
+// A model chooses the size of the register tile: the size with the lowest cost. The cost of a tile
+// size is the time of the steps of all tiles, including padding. The time of a step is the time of
+// its multiply-adds or of its loads, whichever is longer, plus a small term for reads from the
+// caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +35,9 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. They are
-/// smaller than without tile registers, because products with tile registers read more bytes per
-/// cycle. The panel fits into the L1 cache, and the block takes half of an L2 cache of 2 MiB.
+/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. Both are
+/// smaller than the sizes above, because products with tile registers read more bytes per cycle.
+/// The panel fits into the L1 cache, and the block takes half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
@@ -45,12 +45,12 @@ static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// panels. For tiles of 32 x 32 sums, the slab of a panel of lhs has 16 KiB, and the sums of a
 /// strip also have 16 KiB. Both stay in the L1 cache.
 static constexpr int64_t tileSlab = 256, tileStrip = 4;
-/// Minimum size in bytes of a result that is stored past the caches.
+/// Minimum size in bytes of a result that is written with streaming stores.
 static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
-/// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, each prefetches part
-/// of the next. Fewer micro-kernels have no time for the prefetches. With more micro-kernels,
+/// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, each of them
+/// prefetches a part of the next panel. Fewer micro-kernels have no time for this. With more,
 /// reading rhs takes little time. An rhs of less than rhsInMemoryBytes is in a cache anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.

@@ -95,7 +95,7 @@ struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
   int64_t blocks, blockRows;
-  /// Offset of the sums of the blocks in the shared scratch, for each step.
+  /// For each step, the offset at which the shared scratch contains the sums of the blocks.
   SmallVector<int64_t> partials = {};
 
   explicit ColumnReduction(ArrayRef<Step> segment) : segment(segment), loops(segment.front()) {

@@ -20,11 +20,11 @@
 //
 // test/Codegen/Gpu/issue-model.test compares the totals with the output of ptxas.
 //
-// Forward: the products of one warpgroup overlap with the exponentials of another warpgroup. The
-// time of a step is the larger of two times. The first time is the time of the busiest unit. The
-// second time is the time of one warpgroup's products plus the time of its exponentials. Backward:
-// all warpgroups synchronise after the products S and dP and before the other products. Therefore
-// the tensor cores are idle while P and dS are computed.
+// In the forward kernel, the products of one warpgroup overlap with the exponentials of another.
+// The time of a step is the larger of two times. The first time is the time of the busiest unit.
+// The second time is the time of one warpgroup's products plus the time of its exponentials.
+// In the backward kernel, all warpgroups synchronise after the products S and dP and before the
+// other products. Therefore the tensor cores are idle while P and dS are computed.
 //
 //===----------------------------------------------------------------------===//
 

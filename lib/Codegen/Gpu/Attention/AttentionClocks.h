@@ -48,14 +48,14 @@ FunctionWork workOfFunctions(AttentionGradOp op);
 
 /// Clocks of the forward kernel with wgmma.
 struct Sm90ForwardClocks {
-  StepClocks freeStep, maskedStep; ///< clocks of the step for one block of keys
+  StepClocks freeStep, maskedStep; ///< clocks per block of keys: without and with masks
   double tileClocks = 0;           ///< clocks for a block of queries in addition to its steps
 };
 Sm90ForwardClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
 /// Clocks of the kernel with wgmma that computes dK and dV and perhaps also sums dQ.
 struct Sm90KeyClocks {
-  StepClocks freeStep, maskedStep; ///< clocks of the step for one block of queries
+  StepClocks freeStep, maskedStep; ///< clocks per block of queries: without and with masks
   double blockClocks = 0;          ///< clocks for a block of keys in addition to its steps
   double partClocks = 0;           ///< clocks to add dK and dV to other parts' sums
   double addClocks = 0;            ///< clocks to add dQ of one block of queries to the sums

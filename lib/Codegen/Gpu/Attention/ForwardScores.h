@@ -58,7 +58,7 @@ public:
 private:
   /// The emitted values that belong to one of the lane's rows.
   struct Row {
-    Value number; ///< row number
+    Value number; ///< number of the row in the tensor, which may not exist
     /// The number of the row to read: `number`, or the last row's number if `number` is too large.
     Value existing;
     FragmentFunction::Values score, mask, weight;

@@ -49,7 +49,7 @@ struct GpuPlan {
   GpuSide lhs, rhs;
   SmallVector<int> outer, kOuter;
   int kInner = -1;
-  /// KBlocks is the number of tiles of k, over all digits of k.
+  /// The member `kBlocks` is the number of tiles of k, over all digits of k.
   int64_t outerCount = 1, k = 1, kBlocks = 1;
   int64_t multiprocessors = 1;
   int64_t splits = 1;    ///< number of parts of k; a second launch adds their sums in order

@@ -53,7 +53,7 @@ private:
   /// The elements that one copy of a thread transfers.
   struct Unit {
     Value target; ///< offset from the start of the tile, in bytes
-    Value source; ///< offset of the source in the first tile of k, in elements
+    Value source; ///< offset of the elements in the source for the first tile of k, in elements
     Value rows;   ///< how many elements of the unit exist; null if all exist
     Value k;      ///< first value of k of the unit within the tile
   };

@@ -67,8 +67,7 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
 }
 
 /// Reads from the pipe once and appends the bytes to `text`. `text` grows to at most `most` + 1
-/// bytes: the last byte tells that the program wrote too much. Returns true if the pipe is still
-/// open.
+/// bytes. If it has this size, the program wrote too much. Returns true if the pipe is still open.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);

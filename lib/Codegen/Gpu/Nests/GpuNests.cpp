@@ -124,8 +124,8 @@ bool GpuNests::readsWhatItWrites() const {
   });
 }
 
-/// Returns the number of elements per thread. This is the number of elements of the narrowest
-/// tensor in 16 bytes, halved until it divides `inner` and there are enough threads.
+/// Returns the number of elements per thread. It begins with the elements in 16 bytes of the
+/// narrowest tensor, and is halved until it divides `inner` and there are enough threads.
 int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const {
   int64_t bits = 64;
   auto include = [&](Type type) {

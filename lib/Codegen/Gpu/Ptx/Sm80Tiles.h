@@ -89,7 +89,7 @@ public:
   };
   /// Loads four 8x8 matrices by ldmatrix. `place` is the address that this lane provides.
   SmallVector<Value> loadMatrices(Value place, bool transposed);
-  /// Converts words that ldmatrix loaded to a factor.
+  /// Converts words from ldmatrix to a factor.
   Factor toFactor(ArrayRef<Value> words);
   /// Adds the product of 16 rows and 8 columns to `sums`.
   void multiplyAdd(MutableArrayRef<Value> sums, const Factor &a, const Factor &b);

@@ -31,7 +31,7 @@ namespace mlir::fsdp {
 /// A factor of a product in shared memory.
 struct SharedFactor {
   Value descriptor;           ///< 64-bit matrix descriptor of the first step of k
-  SmallVector<int64_t> steps; ///< offset of each step of k = 16 from the first step, in bytes
+  SmallVector<int64_t> steps; ///< offset of each step (16 values of k) from the first, in bytes
   bool across;                ///< true if rows extend along k, false if columns do
 };
 

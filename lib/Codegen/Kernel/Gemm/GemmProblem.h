@@ -58,7 +58,7 @@ struct Digit {
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  /// indexStrides[d] belongs to loop d of `op`: the strides of linalg.index d, one per digit.
+  /// indexStrides[d] contains the strides of linalg.index d in `op`, one stride per digit.
   SmallVector<SmallVector<int64_t>> indexStrides;
 };
 
@@ -99,7 +99,7 @@ FailureOr<Problem> analyse(func::FuncOp kernel);
 /// Follows the definition of a tensor through views and unary ops to a kernel argument or a splat.
 /// Fails if the tensor has another source, or if strides cannot describe the views.
 FailureOr<Access> traceAccess(Value value);
-/// Returns true if every op in the body of `op` is elementwise. Then the body can be emitted on
+/// Returns true if every op in the body of `op` is elementwise. Such a body can be emitted on
 /// vectors.
 bool hasVectorBody(linalg::LinalgOp op);
 

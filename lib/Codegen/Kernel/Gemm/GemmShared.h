@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares functions that do not depend on how a target tiles a contraction. They check whether a
-// kernel is supported, choose the rows and columns, compute the digits of an index, and emit the
-// elementwise ops after the contraction.
+// Declares functions that do not depend on how a target tiles a contraction. The functions check
+// whether a kernel is supported, choose the rows and columns, compute the digits of an index, and
+// emit the elementwise ops after the contraction.
 //
 //===----------------------------------------------------------------------===//
 
