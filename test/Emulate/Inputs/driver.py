@@ -27,7 +27,7 @@ x, n = driver.allocate(64 * 4), ctypes.c_uint(64)
 
 
 def run(which, count=n):
-    driver.launch(which, 1, 64, 0, [ctypes.c_ulonglong(x), count])
+    driver.prepare(which, 1, 64, 0, [ctypes.c_ulonglong(x), count])()
     driver.synchronise()
     return struct.unpack("64I", driver.download(x, 64 * 4))
 
@@ -40,7 +40,7 @@ clusters = driver.load(pathlib.Path(sys.argv[3]).read_bytes())
 
 
 def ranks(name, cluster):
-    driver.launch(driver.function(clusters, name, 0), 8, 1, 0, [ctypes.c_ulonglong(x)], cluster)
+    driver.prepare(driver.function(clusters, name, 0), 8, 1, 0, [ctypes.c_ulonglong(x)], cluster)()
     return struct.unpack("8I", driver.download(x, 32))
 
 
@@ -53,7 +53,7 @@ print(refused(lambda: driver.load(b".version nonsense")))
 print(refused(lambda: driver.upload(x + 4, bytes(64 * 4))))
 print(refused(lambda: driver.download(x - 4, 4)))
 print(refused(lambda: driver.free(x + 4)))
-print(refused(lambda: driver.launch(function, 1, 64, 49153, [ctypes.c_ulonglong(x), n])))
+print(refused(lambda: driver.prepare(function, 1, 64, 49153, [ctypes.c_ulonglong(x), n])()))
 driver.free(x)
 print(refused(lambda: run(function)))
 print(refused(lambda: driver.synchronise()))
