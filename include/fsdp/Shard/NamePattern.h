@@ -44,8 +44,9 @@ private:
 
 /// Returns the set of those `names` that the comma-separated `patterns` select. An example is
 /// `h.0,*.bias` for the option --freeze. A pattern is a glob. A pattern selects a name if it
-/// matches the whole name, or the part of the name before one of the separators. The character `*`
-/// also matches separators. Emits an error about `option` if a pattern matches no name.
+/// matches the whole name, or the part of the name before a separator, such as a dot. The
+/// character `*` also matches separators. Emits an error about `option` if a pattern matches no
+/// name.
 FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patterns,
                                        StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);

@@ -183,8 +183,8 @@ public:
   /// of this block. This function is called when the last threads of the block exit. The last
   /// threads belong to the warp `last`.
   void checkEnd(const Warp &last) const;
-  /// This function is called after threads have exited. Completes each barrier at which all threads
-  /// that have not exited must arrive, if all of these threads have arrived.
+  /// This function is called after threads have exited. A barrier for all threads no longer waits
+  /// for these threads, so it is completed if all other threads have arrived.
   void threadsLeft();
 
   Cluster &cluster;
