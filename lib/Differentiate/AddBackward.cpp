@@ -430,8 +430,8 @@ LogicalResult AddBackwardPass::splitProgram(func::FuncOp func) {
   SymbolTable symbols(getOperation());
   for (StringRef name : {"step", "eval"})
     if (Operation *other = symbols.lookup(name); other && other != func) {
-      InFlightDiagnostic diag = func.emitError("expected no other symbol '@")
-                                << name << "', which is reserved for a program";
+      InFlightDiagnostic diag = func.emitError("this pass needs the name '@")
+                                << name << "' for a program, found another op of this name";
       diag.attachNote(other->getLoc()) << "it is defined here; rename it";
       return diag;
     }

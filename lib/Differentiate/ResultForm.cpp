@@ -140,8 +140,8 @@ LogicalResult Classifier::run() {
   if (!dependsOnOut(yielded))
     return op.emitError("no gradient for result ")
            << form.index
-           << " of this reduction: every iteration overwrites it; expected it to combine with the "
-           << "'outs' argument";
+           << " of this reduction: every iteration overwrites it; expected a value computed from "
+           << "the 'outs' argument";
   Value combined = yielded;
   while (auto *def = combined.getDefiningOp())
     if (isa<arith::ExtFOp, arith::TruncFOp>(def))

@@ -59,7 +59,8 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
   };
   if (auto extract = dyn_cast<tensor::ExtractOp>(o)) {
     if (!isCapture(extract.getTensor()))
-      return o.emitOpError("in '") << f.name << "' reads a tensor that is not captured";
+      return o.emitOpError("in '") << f.name << "' expected a captured tensor, found "
+                                   << describeValue(extract.getTensor());
     if (f.name == "weight_mod" && isa<FloatType>(extract.getType())) {
       InFlightDiagnostic diag =
           o.emitOpError("reads a float tensor in 'weight_mod'; expected an integer tensor, because "
@@ -82,10 +83,10 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
     auto *other = llvm::find_if_not(types, isAttentionScalar);
     if (other == types.end())
       return success();
-    return o.emitOpError("in '")
-           << f.name
-           << "' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found "
-           << *other;
+    return o.emitOpError("in '") << f.name
+                                 << "' expected operands and results of f16, bf16, f32, f64, index "
+                                    "or integers of at most 64 bits, found "
+                                 << *other;
   }
   InFlightDiagnostic diag = o.emitOpError("is not allowed in '")
                             << f.name
@@ -93,7 +94,7 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
                                "fsdp.random_element, and tensor.extract of captured tensors";
   auto *wide = llvm::find_if_not(types, [](Type t) { return t.isIntOrIndexOrFloat(); });
   if (known && wide != types.end())
-    diag << "; found operands of type " << *wide;
+    diag << "; found an operand or result of type " << *wide;
   return diag;
 }
 
@@ -102,15 +103,19 @@ static LogicalResult checkYield(Operation *op, Function &f) {
   Block &body = f.region.front();
   auto fail = [&](Operation *at) {
     return at->emitOpError("expected '")
-           << f.name << "' to end with an 'fsdp.yield' of one " << f.gives << ", found ";
+           << f.name << "' to end with an 'fsdp.yield' of one value of type " << f.gives
+           << ", found ";
   };
   if (body.empty())
     return fail(op) << "an empty block";
   Operation &last = body.back();
   if (!isa<YieldOp>(last))
     return fail(&last) << "'" << last.getName() << "'";
+  if (last.getNumOperands() == 0)
+    return fail(&last) << "no operand";
   if (last.getNumOperands() != 1 || last.getOperand(0).getType() != f.gives)
-    return fail(&last) << "(" << last.getOperandTypes() << ")";
+    return fail(&last) << describeCount(last.getNumOperands(), "value of type ", "values of types ")
+                       << last.getOperandTypes();
   return success();
 }
 
@@ -122,7 +127,8 @@ static LogicalResult checkFunction(Operation *op, Function f, ValueRange capture
   Block &body = f.region.front();
   if (body.getArgumentTypes() != ArrayRef<Type>(types)) // (C8), (C12)
     return op->emitOpError("expected the arguments of '")
-           << f.name << "' to be (" << types << "), found (" << body.getArgumentTypes() << ")";
+           << f.name << "' to have the types (" << types << "), found (" << body.getArgumentTypes()
+           << ")";
   if (failed(checkYield(op, f)))
     return failure();
   for (Operation &o : body.without_terminator())
@@ -139,7 +145,7 @@ static LogicalResult checkAttention(Op op) {
   Type element = q.getElementType();
   for (RankedTensorType type : {q, k, v})
     if (!type.hasStaticShape() || type.getElementType() != element) // (C1)
-      return op.emitOpError("expected static Q, K and V of one element type, found ")
+      return op.emitOpError("expected Q, K and V of static shape and the same element type, found ")
              << q << ", " << k << " and " << v;
   for (RankedTensorType type : {q, k, v, o})
     if (type.hasStaticShape() && !fitsElements(type.getShape())) // (C1)
@@ -150,17 +156,18 @@ static LogicalResult checkAttention(Op op) {
                           "numbers of heads and keys; found ")
            << q << ", " << k << " and " << v;
   if (q.getDimSize(3) != k.getDimSize(3)) // (C3)
-    return op.emitOpError("expected Q and K of one head dimension, found ")
-           << q.getDimSize(3) << " and " << k.getDimSize(3);
+    return op.emitOpError("expected Q and K to have the same head dimension, found ")
+           << q.getDimSize(3) << " (Q) and " << k.getDimSize(3) << " (K)";
   if (k.getDimSize(1) < 1 || q.getDimSize(1) % k.getDimSize(1)) // (C4)
     return op.emitOpError("expected the number of KV heads to divide the number of query heads, "
                           "found ")
-           << k.getDimSize(1) << " and " << q.getDimSize(1);
+           << describeCount(k.getDimSize(1), "KV head", "KV heads") << " and "
+           << describeCount(q.getDimSize(1), "query head", "query heads");
   auto output = RankedTensorType::get(
       {q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), v.getDimSize(3)}, element);
   auto rows = RankedTensorType::get(q.getShape().drop_back(), scoreType(element));
   if (o != output || lse != rows) // (C5)
-    return op.emitOpError("expected O and LSE of types ")
+    return op.emitOpError("expected O and LSE to have the types ")
            << output << " and " << rows << ", found " << o << " and " << lse;
   if (!op.getScale().isFinite()) // (C6)
     return op.emitOpError("expected a finite scale, found ") << describeNumber(op.getScaleAttr());
@@ -209,7 +216,7 @@ LogicalResult AttentionGradOp::verify() {
   if (failed(checkAttention(*this)))
     return failure();
   if (getDout().getType() != getO().getType()) // (C11)
-    return emitOpError("expected dO of the type of O, ")
+    return emitOpError("expected dO to have the type of O, ")
            << getO().getType() << ", found " << getDout().getType();
   if (getScoreMod().empty() != getScoreGrad().empty()) // (C12)
     return emitOpError("expected both 'score_mod' and 'score_grad', or neither of them, found '")
@@ -228,8 +235,9 @@ LogicalResult AttentionGradOp::verify() {
       getCaptures(), [](Value v) { return isa<FloatType>(typeOf(v).getElementType()); });
   if (floats.size() != getDcaptures().size()) // (C14)
     return emitOpError("expected ")
-           << describeCount(floats.size(), "gradient", "gradients")
-           << ", one per captured float tensor, found " << getDcaptures().size();
+           << describeCount(floats.size(), "result", "results")
+           << " after the gradients of Q, K and V (one per captured float tensor), found "
+           << getDcaptures().size();
   for (auto [x, dx] : llvm::zip_equal(floats, getDcaptures()))
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C14)
       return emitOpError("expected the gradient of captured tensor ")
@@ -246,7 +254,8 @@ LogicalResult ContributeOp::verify() {
   int64_t rank = typeOf(getCapture()).getRank();
   if (static_cast<int64_t>(getIndices().size()) != rank) // (C2)
     return emitOpError("expected ")
-           << describeCount(rank, "index", "indices") << ", found " << getIndices().size();
+           << describeCount(rank, "index", "indices") << ", one per dimension of "
+           << getCapture().getType() << ", found " << getIndices().size();
   return success();
 }
 

@@ -18,7 +18,7 @@ using namespace mlir::fsdp;
 
 LogicalResult MeshOp::verify() {
   if (getAxes().empty()) // (C1)
-    return emitOpError("expected at least one axis");
+    return emitOpError("expected at least one axis, found none");
   llvm::StringSet<> names;
   for (auto axis : getAxes().getAsRange<AxisAttr>()) {
     if (!names.insert(axis.getName()).second) // (C1)
@@ -51,21 +51,23 @@ LogicalResult UnitOp::verify() {
   llvm::StringSet<> names;
   for (auto param : getParams().getAsRange<ParamAttr>()) {
     if (param.getType().getElementType() != getDtype()) // (C1)
-      return emitOpError("parameter '") << param.getName() << "' has type " << param.getType()
-                                        << " in a unit of " << getDtype();
+      return emitOpError("parameter '")
+             << param.getName() << "' expected elements of the type of the unit, " << getDtype()
+             << ", found " << param.getType();
     if (param.getOffset() < end) // (C2)
-      return emitOpError("parameter '") << param.getName() << "' at offset " << param.getOffset()
-                                        << " overlaps the one before it, which ends at " << end;
+      return emitOpError("parameter '")
+             << param.getName() << "' expected an offset of at least " << end
+             << ", the end of the parameters before it, found " << param.getOffset();
     end = param.getOffset() + param.getType().getNumElements();
     if (!names.insert(param.getName()).second) // (C3)
       return emitOpError("has two parameters called '") << param.getName() << "'";
   }
   if (end > getFlatSize()) // (C2)
-    return emitOpError("parameters end at ")
-           << end << ", after the end of the flat buffer of " << getFlatSize();
+    return emitOpError("the last parameter ends at element ")
+           << end << ", after the end of the flat buffer of " << getFlatSize() << " elements";
   if (getHoisted() && getReshard()) // (C5)
-    return emitOpError("expected 'reshard false' with 'hoisted': a hoisted unit is gathered once "
-                       "per step, not again in the backward");
+    return emitOpError("expected 'reshard false' with 'hoisted', found 'reshard true'; a hoisted "
+                       "unit is gathered once per step, not again in the backward");
   if (std::optional<int64_t> within = getWithin()) { // (C6)
     int64_t shards = getShards();
     if (!getReshard())
@@ -74,24 +76,26 @@ LogicalResult UnitOp::verify() {
       return emitOpError("'within' expected parameters that are sharded over \"shard\", found "
                          "parameters that every rank stores");
     if (llvm::none_of(llvm::seq<int64_t>(2, shards), [&](int64_t n) { return shards % n == 0; }))
-      return emitOpError("'within' needs a number of shards with a proper divisor above 1, found ")
+      return emitOpError("'within' needs a number of shards that has a divisor other than 1 and "
+                         "itself, found ")
              << describeCount(shards, "shard", "shards");
     if (*within < 2 || *within >= shards || shards % *within != 0)
       return emitOpError("'within' expected a number from 2 to ")
-             << shards - 1 << " that divides the " << shards << " shards, found " << *within;
+             << shards - 1 << " that divides the number of shards, " << shards << ", found "
+             << *within;
   }
   bool trains = llvm::any_of(getParams().getAsRange<ParamAttr>(),
                              [](ParamAttr p) { return p.getTrainable(); });
   if (!isa<FloatType>(getDtype()) && (trains || !isa<IntegerType>(getDtype()))) // (C7)
-    return emitOpError("expected floats")
-           << (trains ? " for trainable parameters" : " or integers") << ", found " << getDtype();
+    return emitOpError("expected ")
+           << (trains ? "a float type for trainable parameters" : "a float or integer type")
+           << ", found " << getDtype();
   if (getRows()) { // (C8)
     auto table = getNumParams() == 1 ? getParam(0) : ParamAttr();
     if (!table || table.getType().getRank() != 2 || !isa<FloatType>(getDtype()) ||
         table.getOffset() != 0)
       return emitOpError(
-                 "with 'rows' expected one parameter, of floats, of rank 2 and at offset 0, "
-                 "found ")
+                 "with 'rows' expected one parameter, a float tensor of rank 2 at offset 0; found ")
              << describeParams(*this);
     int64_t columns = table.getType().getDimSize(1);
     if (columns == 0 || getShardSize() % columns != 0)
@@ -127,12 +131,17 @@ static LogicalResult checkOffset(LayoutOp layout, BufferOp buffer) {
                   : memory == Memory::host ? layout.getHostBytes()
                                            : getFileBytes(layout);
   int64_t room = arena - static_cast<int64_t>(buffer.getBytes());
-  if (!offset || (*offset >= 0 && *offset % arenaAlignment == 0 && *offset <= room))
+  if (!offset)
     return success();
-  return buffer.emitOpError("expected the ")
-         << buffer.getBytes() << " bytes at offset " << *offset << " to lie in the "
-         << getName(memory) << (memory == Memory::file ? "" : " arena") << " of " << arena
-         << " bytes, at a multiple of " << arenaAlignment;
+  if (*offset < 0 || *offset % arenaAlignment)
+    return buffer.emitOpError("expected an offset that is a non-negative multiple of ")
+           << arenaAlignment << ", found " << *offset;
+  if (*offset <= room)
+    return success();
+  return buffer.emitOpError("the buffer of ")
+         << buffer.getBytes() << " bytes at offset " << *offset << " ends at "
+         << *offset + buffer.getBytes() << ", after the end of the " << getName(memory)
+         << (memory == Memory::file ? "" : " arena") << " (" << arena << " bytes)";
 }
 
 LogicalResult LayoutOp::verify() {
@@ -159,12 +168,16 @@ LogicalResult LayoutOp::verify() {
         number && number.getInt() < 0) // (C4)
       return emitOpError("expected '")
              << name.getValue() << "' to be at least 0, found " << number.getInt();
-  if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
-                              getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes())) // (C3)
-    return emitOpError("expected the workspace of ")
-           << getWorkspaceBytes() << " bytes at " << getWorkspaceOffset()
-           << " to lie in the arena of " << getArenaBytes() << " bytes, at a multiple of "
-           << arenaAlignment;
+  if (!getWorkspaceBytes())
+    return success();
+  if (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment) // (C3)
+    return emitOpError("expected the workspace at an offset that is a multiple of ")
+           << arenaAlignment << ", found " << getWorkspaceOffset();
+  if (getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes()) // (C3)
+    return emitOpError("the workspace of ")
+           << getWorkspaceBytes() << " bytes at offset " << getWorkspaceOffset() << " ends at "
+           << getWorkspaceOffset() + getWorkspaceBytes() << ", after the end of the device arena ("
+           << getArenaBytes() << " bytes)";
   return success();
 }
 
@@ -187,11 +200,11 @@ LogicalResult BufferOp::verify() {
     return emitOpError("expected no 'in' and no 'host' on a buffer with 'fsdp.file'");
   bool range = getFirst() && getLast();
   if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
-    return emitOpError("expected all of 'in', 'from' and 'to', or none of them, found ")
+    return emitOpError("expected all of 'in', 'from' and 'to', or none of them, found only ")
            << describeRange(*this);
   if (range && (static_cast<int64_t>(*getFirst()) < 0 || *getLast() < *getFirst())) // (C2)
-    return emitOpError("expected 0 ≤ from ≤ to, found ")
-           << static_cast<int64_t>(*getFirst()) << " and " << static_cast<int64_t>(*getLast());
+    return emitOpError("expected 0 ≤ 'from' ≤ 'to', found 'from' ")
+           << static_cast<int64_t>(*getFirst()) << " and 'to' " << static_cast<int64_t>(*getLast());
   return success();
 }
 
@@ -209,7 +222,8 @@ static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
     return op->emitOpError("expected a tensor type of static shape, found ") << type;
   if (static_cast<int64_t>(buffer.getBytes()) != getStorageBytes(tensor))
     return op->emitOpError("expected a buffer of ")
-           << getStorageBytes(tensor) << " bytes, found " << name << " of " << buffer.getBytes();
+           << getStorageBytes(tensor) << " bytes for " << type << ", found " << name << " of "
+           << buffer.getBytes() << " bytes";
   return success();
 }
 
@@ -223,8 +237,9 @@ LogicalResult StateSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   int64_t elements = getTensorType().getNumElements();
   if (elements != unit.getFlatSize() && (elements == 0 || unit.getFlatSize() % elements)) // (C1)
-    return emitOpError("a state of ")
-           << elements << " elements does not divide the flat size " << unit.getFlatSize();
+    return emitOpError("expected a state whose size divides the ")
+           << unit.getFlatSize() << " elements of the flat buffer of " << getUnitAttr()
+           << ", found " << elements << " elements";
   return success();
 }
 
@@ -235,12 +250,15 @@ LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getMicroBatches() > 1 &&
       (type.getRank() == 0 ||
        type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
-    return emitOpError("expected a leading dimension of ")
-           << getMicroBatches() << " micro-batches, found " << type;
+    return emitOpError("expected the first dimension to be the number of micro-batches, ")
+           << getMicroBatches() << ", found " << type;
   int64_t limit = getLimit();
-  for (int64_t id : getExtraIds().value_or(ArrayRef<int64_t>())) // (C3)
-    if (limit <= 0 || (id >= 0 && id < limit))
-      return emitOpError("expected extra ids outside [0, limit), found ")
-             << id << " with limit " << limit;
+  for (int64_t id : getExtraIds().value_or(ArrayRef<int64_t>())) { // (C3)
+    if (limit <= 0)
+      return emitOpError("with extra ids expected a 'limit' of at least 1, found ") << limit;
+    if (id >= 0 && id < limit)
+      return emitOpError("expected extra ids outside [0, ")
+             << limit << "), the ids below 'limit', found " << id;
+  }
   return success();
 }

@@ -50,7 +50,7 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
            << getResultTypes() << ")";
   if (getInplace().size() != getNumResults()) // (C2)
     return emitOpError("'inplace' expected ") << describeCount(getNumResults(), "entry", "entries")
-                                              << ", found " << getInplace().size();
+                                              << ", one per result, found " << getInplace().size();
   SmallVector<Type> types(getOperandTypes());
   SmallVector<std::pair<unsigned, StringRef>> marks;
   for (auto [result, operand] : llvm::enumerate(getInplace())) {
@@ -59,8 +59,8 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       types.push_back(getResult(result).getType());
   }
   if (kernel->getArgumentTypes() != ArrayRef<Type>(types)) // (C2)
-    return emitOpError("expected operands and results without 'inplace' to have the argument types "
-                       "of ")
+    return emitOpError("expected the operands, then the results with -1 in 'inplace', to have the "
+                       "argument types of ")
            << getKernelAttr() << ", (" << kernel->getArgumentTypes() << "), found (" << types
            << ")";
   for (auto [result, mark] : llvm::enumerate(marks)) {
@@ -69,8 +69,9 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
                      : nullptr;
     if (!found || found.getInt() != static_cast<int64_t>(result)) // (C2)
       return emitOpError("expected argument ")
-             << mark.first << " of " << getKernelAttr() << " to have '" << mark.second << " = "
-             << result << "', found " << describeMark(*kernel, mark.first);
+             << mark.first << " of " << getKernelAttr() << ", the destination of result " << result
+             << ", to have '" << mark.second << " = " << result << "', found "
+             << describeMark(*kernel, mark.first);
   }
   return success();
 }
@@ -98,7 +99,8 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   for (Operation &op : getBody().front())
     if (!isCommand(op)) // (C2)
-      return op.emitOpError("is not a command; expected only commands in 'fsdp.program'");
+      return op.emitOpError("is not allowed in 'fsdp.program'; expected only commands, such as "
+                            "'fsdp.launch', 'fsdp.collective' and 'fsdp.copy'");
   return success();
 }
 
@@ -123,6 +125,13 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
          });
 }
 
+/// Emits the error that some of `axes` are not axes of the program's mesh.
+static LogicalResult emitWrongAxes(Operation *op, ArrayAttr axes) {
+  return op->emitOpError("expected axes of the program's mesh, or one group \"AXIS:N\" with N that "
+                         "divides the size of the axis, found ")
+         << axes;
+}
+
 /// If `slice` has a `piece`, different ranks access different pieces of the buffer, and the
 /// function returns the number of pieces. Otherwise returns 1. Emits an error (S3) if the axes of
 /// the piece are not axes of the mesh.
@@ -139,11 +148,12 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
         << slice.getAxes() << ", but the program names no mesh";
     return failure();
   }
-  if (slice.getPiece() < 0 || !areAxes(mesh, slice.getAxes())) {
-    op->emitOpError("expected a piece of at least 0 bytes over axes of the program's mesh, found ")
-        << slice.getPiece() << " bytes over " << slice.getAxes();
+  if (slice.getPiece() < 0) {
+    op->emitOpError("expected a piece of at least 0 bytes, found ") << slice.getPiece();
     return failure();
   }
+  if (!areAxes(mesh, slice.getAxes()))
+    return emitWrongAxes(op, slice.getAxes());
   int64_t pieces = 1;
   for (StringRef axis : slice.getAxes().getAsValueRange<StringAttr>())
     pieces *= mesh.getAxisSize(axis);
@@ -156,8 +166,8 @@ static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pi
                                       BufferOp buffer) {
   InFlightDiagnostic diag = op->emitOpError();
   if (slice.getOffset() < 0 || slice.getBytes() < 0 || slice.getStride() < 0) {
-    diag << "expected a slice with an offset, a size and a step of at least 0, found "
-         << slice.getOffset() << ", " << slice.getBytes() << " and " << slice.getStride();
+    diag << "expected a slice with an offset, a size and a step of at least 0, found offset "
+         << slice.getOffset() << ", size " << slice.getBytes() << " and step " << slice.getStride();
   } else {
     // The sum contains two products of 63-bit numbers, so it may not fit in 64 bits.
     auto wide = [](int64_t value) { return llvm::APInt(192, value); };
@@ -228,6 +238,18 @@ static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollecti
   return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
 }
 
+/// Emits the error that the ranges of two slices of the same buffer overlap.
+static LogicalResult emitOverlap(Operation *op, SliceAttr source, SliceAttr target) {
+  auto describe = [](SliceAttr slice) {
+    std::string text =
+        (Twine(slice.getBytes()) + " bytes at offset " + Twine(slice.getOffset())).str();
+    return slice.getPiece() ? text + " (and the pieces of other ranks)" : text;
+  };
+  return op->emitOpError("expected source and target not to overlap, found a source of ")
+         << describe(source) << ", and a target of " << describe(target) << ", in "
+         << source.getBuffer();
+}
+
 /// Returns whether `piece` is the part of `whole` to which an all-gather over `axes` writes the
 /// data of this rank.
 static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
@@ -242,8 +264,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   if (getBindings().size() != kernel->getNumArguments()) // (C2)
     return emitOpError("expected ")
-           << describeCount(kernel->getNumArguments(), "binding", "bindings") << ", found "
-           << getBindings().size();
+           << describeCount(kernel->getNumArguments(), "binding", "bindings")
+           << ", one per argument of " << getKernelAttr() << ", found " << getBindings().size();
   auto slices = llvm::to_vector(getBindings().getAsRange<SliceAttr>());
   for (auto [index, slice, type] : llvm::enumerate(slices, kernel->getArgumentTypes()))
     if (auto shaped = dyn_cast<ShapedType>(type);
@@ -255,8 +277,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
         slice.getPiece() % arenaAlignment) // (C3)
       return emitOpError("binding ")
              << index << " expected an offset, a step and a piece that are multiples of "
-             << arenaAlignment << ", found " << slice.getOffset() << ", " << slice.getStride()
-             << " and " << slice.getPiece();
+             << arenaAlignment << ", found offset " << slice.getOffset() << ", step "
+             << slice.getStride() << " and piece " << slice.getPiece();
   return checkSlices(*this, slices, tables);
 }
 
@@ -271,9 +293,7 @@ static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tab
   if (!op.getAxes().empty() && !program.getMeshAttr()) // (C1)
     return op.emitOpError("has the axes ") << op.getAxes() << ", but the program names no mesh";
   if (!op.getAxes().empty() && !areAxes(mesh, op.getAxes())) // (C1)
-    return op.emitOpError("expected axes of the program's mesh, or one group of neighbours such as "
-                          "\"shard:2\", found ")
-           << op.getAxes();
+    return emitWrongAxes(op, op.getAxes());
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
     ranks *= mesh.getAxisSize(axis);
   return ranks;
@@ -288,10 +308,10 @@ static LogicalResult checkCount(CollectiveOp op, int64_t ranks) {
   int64_t source = shrinks ? small * ranks : small, target = grows ? small * ranks : small;
   if (op.getSource().getBytes() == source && op.getTarget().getBytes() == target)
     return success();
-  return op.emitOpError("expected ")
-         << source << " bytes of source and " << target << " of target for " << op.getCount()
-         << " x " << op.getDtype() << " on " << ranks << " ranks, found "
-         << op.getSource().getBytes() << " and " << op.getTarget().getBytes();
+  return op.emitOpError("expected a source of ")
+         << source << " bytes and a target of " << target << " bytes for " << op.getCount() << " x "
+         << op.getDtype() << " on " << ranks << " ranks, found " << op.getSource().getBytes()
+         << " and " << op.getTarget().getBytes() << " bytes";
 }
 
 int64_t fsdp::getChannel(Operation *command) {
@@ -330,8 +350,9 @@ static LogicalResult checkWaited(Operation *op) {
       return success();
   if (!id)
     return success();
-  return op->emitOpError("on channel ")
-         << channel << " expected an 'fsdp.wait' for id " << *id << " later in the same block";
+  return op->emitOpError("is asynchronous (channel ")
+         << channel << ", id " << *id << "): expected 'fsdp.wait " << *id
+         << "' later in the same block, found none";
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -346,7 +367,7 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
                   isOwnPiece(getSource(), getTarget(), getAxes())) ||
                  (getKind() == CollectiveKind::all_reduce && getSource() == getTarget());
   if (!inPlace && overlap(*this, getSource(), getTarget(), tables)) // (C3)
-    return emitOpError("expected source and target not to overlap");
+    return emitOverlap(*this, getSource(), getTarget());
   if (failed(checkWaited(*this))) // (C5)
     return failure();
   bool reduces =
@@ -362,7 +383,7 @@ LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &) {
     if (getInFlightId(before) == static_cast<int64_t>(getId()))
       return success();
   return emitOpError("expected an asynchronous collective or copy with id ")
-         << getId() << " before this wait"; // (C1)
+         << static_cast<int64_t>(getId()) << " earlier in the same block, found none"; // (C1)
 }
 
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -370,7 +391,7 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError("expected source and target of equal size, found ")
            << getSource().getBytes() << " and " << getTarget().getBytes() << " bytes";
   if (overlap(*this, getSource(), getTarget(), tables)) // (C2)
-    return emitOpError("expected source and target not to overlap");
+    return emitOverlap(*this, getSource(), getTarget());
   if (failed(checkWaited(*this))) // (C3)
     return failure();
   return checkSlices(*this, {getSource(), getTarget()}, tables);
@@ -397,5 +418,5 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
       return success();
   return emitOpError("expected a state slot of ")
          << getUnitAttr() << " with role " << stringifyStateRole(getRole()) // (C2)
-         << " in " << program.getLayoutAttr();
+         << " in " << program.getLayoutAttr() << ", found none";
 }

@@ -40,7 +40,7 @@ LogicalResult RandomOp::verify() {
     return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
   int64_t elements = getElementsPerSample();
   if (elements < (getPerSample() ? 1 : 0) || (elements && type.getNumElements() % elements)) // (C3)
-    return emitOpError("expected the number of elements of a sample to divide ")
+    return emitOpError("expected 'per_sample' to be a positive divisor of the number of elements, ")
            << type.getNumElements() << ", found " << elements;
   if (elements > int64_t(1) << 33) // (C3): a sample has at most 2^32 blocks of two numbers
     return emitOpError("expected samples of at most 2^33 elements, found ") << elements;

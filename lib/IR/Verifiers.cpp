@@ -42,8 +42,8 @@ static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
       return diag;
     }
     if (element && type.getElementType() != element)
-      return op->emitOpError("expected one element type, found ")
-             << element << " and " << type.getElementType();
+      return op->emitOpError("expected ") << what << "s with the same element type, found "
+                                          << element << " and " << type.getElementType();
     element = type.getElementType();
   }
   return success();
@@ -53,13 +53,13 @@ static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
 static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   auto type = dyn_cast<RankedTensorType>(shard);
   if (!type || type.getRank() != 1 || !isa<FloatType, IntegerType>(type.getElementType()))
-    return op->emitOpError("expected a shard of floats or integers, 1-D, found ") << shard;
+    return op->emitOpError("expected a 1-D shard of floats or integers, found ") << shard;
   int64_t size = type.getDimSize(0);
   if (size == unit.getFlatSize() || (size > 0 && unit.getFlatSize() % size == 0))
     return success();
-  InFlightDiagnostic diag = op->emitOpError("a shard of ")
-                            << size << " elements does not divide the flat size "
-                            << unit.getFlatSize();
+  InFlightDiagnostic diag = op->emitOpError("expected a shard whose size divides the ")
+                            << unit.getFlatSize() << " elements of the flat buffer of @"
+                            << unit.getSymName() << ", found " << size << " elements";
   diag.attachNote(unit.getLoc()) << "the unit is declared here";
   return diag;
 }
@@ -93,9 +93,13 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
                                         << ", one per entry of 'params', found " << grads.size();
   int64_t last = -1;
   for (int64_t index : params) {
-    if (index <= last || index >= unit->getNumParams()) // (C2)
-      return op->emitOpError("'params' expected increasing indices below ")
-             << unit->getNumParams() << ", found [" << params << "]";
+    if (index < 0 || index >= unit->getNumParams()) // (C2)
+      return op->emitOpError("'params' names parameter ")
+             << index << ", but " << name << " has "
+             << describeCount(unit->getNumParams(), "parameter", "parameters");
+    if (index <= last) // (C2)
+      return op->emitOpError("expected the indices in 'params' to increase, found [")
+             << params << "]";
     last = index;
   }
   if (failed(checkParams(op, *unit, grads, params, "operand"))) // (C3)
@@ -125,7 +129,8 @@ static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows
   if (failed(unit))
     return failure();
   if (!unit->getRows()) { // (C1)
-    InFlightDiagnostic diag = op->emitOpError("expected ") << name << " to be a unit with 'rows'";
+    InFlightDiagnostic diag = op->emitOpError("expected ")
+                              << name << " to be a unit with 'rows', found a unit without it";
     diag.attachNote(unit->getLoc()) << "the unit is declared here";
     return diag;
   }
@@ -185,8 +190,8 @@ static LogicalResult checkGathered(Operation *op, int64_t ranks, Type from, Type
       in.getElementType() == out.getElementType()) // (C3)
     return success();
   return op->emitOpError("expected a result of type ")
-         << in.clone({in.getDimSize(0) * ranks}) << ", one input from each of " << ranks
-         << " ranks, found " << to;
+         << in.clone({in.getDimSize(0) * ranks}) << ", the inputs of " << ranks
+         << " ranks one after another, found " << to;
 }
 
 static LogicalResult checkRoot(Operation *op, int64_t ranks, uint64_t root) {
@@ -245,21 +250,26 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
-    return op.emitOpError("expected a channel of at least 1 and an id of at least 0, found ")
-           << static_cast<int64_t>(op.getChannel()) << " and " << static_cast<int64_t>(op.getId());
+    return op.emitOpError(
+               "expected a channel of at least 1 and an id of at least 0, found channel ")
+           << static_cast<int64_t>(op.getChannel()) << " and id "
+           << static_cast<int64_t>(op.getId());
   Value token = op.getToken();
   auto await = token.hasOneUse() ? dyn_cast<AwaitOp>(*token.user_begin()) : AwaitOp();
   if (!await || await->getBlock() != op->getBlock()) { // (S2)
-    InFlightDiagnostic diag =
-        op.emitOpError("expected one 'fsdp.await' of its token, in the same block; found ")
-        << describeCount(llvm::range_size(token.getUses()), "use", "uses");
+    InFlightDiagnostic diag = op.emitOpError(
+        "expected one use of the token, by an 'fsdp.await' in the same block; found ");
+    if (await)
+      diag << "an 'fsdp.await' in another block";
+    else
+      diag << describeCount(llvm::range_size(token.getUses()), "use", "uses");
     for (Operation *user : token.getUsers())
       diag.attachNote(user->getLoc()) << "used here";
     return diag;
   }
   ArrayRef<Type> types = cast<TokenType>(token.getType()).getTypes();
   if (count && types.size() != *count)
-    return op.emitOpError("expected a token of ") << *count << " result, found " << token.getType();
+    return op.emitOpError("expected a token of ") << *count << " value, found " << token.getType();
   return types;
 }
 
@@ -300,7 +310,8 @@ template <typename Op>
 static LogicalResult checkSameType(Op op, Type result) {
   if (result == op.getInput().getType())
     return success();
-  return op.emitOpError("expected a token of ") << op.getInput().getType() << ", found " << result;
+  return op.emitOpError("expected the token to be of one value of the input's type, ")
+         << op.getInput().getType() << ", found " << result;
 }
 
 LogicalResult AllReduceStartOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -387,12 +398,13 @@ LogicalResult GemmOp::verify() {
        c = cast<RankedTensorType>(getC().getType());
   if (a.getRank() < 2 || a.getRank() != b.getRank() || a.getRank() != c.getRank() ||
       !a.hasStaticShape() || !b.hasStaticShape() || !c.hasStaticShape()) // (C1)
-    return emitOpError("expected A, B and C of static shape with equal numbers of dimensions, at "
-                       "least 2; found ")
+    return emitOpError("expected A, B and C of static shape with the same number of dimensions, "
+                       "at least 2; found ")
            << a << ", " << b << " and " << c;
   if (a.getShape().drop_back(2) != c.getShape().drop_back(2) ||
       b.getShape().drop_back(2) != c.getShape().drop_back(2)) // (C2)
-    return emitOpError("expected equal batches, found ") << a << ", " << b << " and " << c;
+    return emitOpError("expected A, B and C to be equal in all dimensions but the last two, found ")
+           << a << ", " << b << " and " << c;
   auto [m, k] = matrixOf(getA(), getTransposeA());
   auto [k2, n] = matrixOf(getB(), getTransposeB());
   if (k != k2 || matrixOf(getC(), false) != std::pair(m, n)) // (C3)
@@ -404,8 +416,8 @@ LogicalResult GemmOp::verify() {
   Type sum = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(getContext())) : element;
   if (b.getElementType() != element ||
       (c.getElementType() != element && c.getElementType() != sum)) // (C4)
-    return emitOpError("expected A and B of one element type, and C of that type or ")
-           << sum << ", found " << a << ", " << b << " and " << c;
+    return emitOpError("expected A and B to have the same element type, and C that type or ")
+           << sum << "; found " << a << ", " << b << " and " << c;
   if (getResult().getType() != c) // (C5)
     return emitOpError("expected a result of type ") << c << ", found " << getResult().getType();
   if (getBias() && getBias().getType() != RankedTensorType::get({n}, c.getElementType())) // (C6)
@@ -429,15 +441,18 @@ LogicalResult DispatchOp::verify() {
            << end->getOperandTypes() << ")";
   if (getInplace().size() != getNumResults()) // (C3)
     return emitOpError("'inplace' expected ") << describeCount(getNumResults(), "entry", "entries")
-                                              << ", found " << getInplace().size();
+                                              << ", one per result, found " << getInplace().size();
   llvm::SmallDenseSet<int64_t> taken;
   for (auto [result, operand] : llvm::zip_equal(getResults(), getInplace())) {
     if (operand == -1)
       continue;
-    bool exists = operand >= 0 && operand < getNumOperands();
-    if (!exists || !taken.insert(operand).second) // (C3)
-      return emitOpError("'inplace' expected -1 or distinct operand indices below ")
-             << getNumOperands() << ", found " << operand << (exists ? " a second time" : "");
+    if (operand < 0 || operand >= getNumOperands()) // (C3)
+      return emitOpError("'inplace' names operand ")
+             << operand << ", but the op has "
+             << describeCount(getNumOperands(), "operand", "operands");
+    if (!taken.insert(operand).second) // (C3)
+      return emitOpError("'inplace' names operand ")
+             << operand << " twice; expected each operand at most once";
     if (getOperand(operand).getType() != result.getType()) // (C3)
       return emitOpError("result of type ")
              << result.getType() << " cannot be written over operand " << operand << " of type "

@@ -125,7 +125,9 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
   Type element = getTensorType(op.getShard()).getElementType();
   if (!op.getGrads().empty() && getTensorType(op.getGrads()[0]).getElementType() != element)
-    return op.emitOpError("changes the element type; run fsdp-cast-collectives first");
+    return op.emitOpError("expected gradients with the element type of the shard, ")
+           << element << ", found " << getTensorType(op.getGrads()[0])
+           << "; run fsdp-cast-collectives first";
   Place flat = flatBuffers.at(op);
   for (auto [gradient, index] : llvm::zip_equal(op.getGrads(), op.getParams())) {
     Place slot{flat.buffer, unit.getParam(index).getOffset() * getWidth(element),
@@ -167,7 +169,7 @@ FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) 
     return mesh.getNeighbours(shardAxis, ranks);
   InFlightDiagnostic diag = op->emitOpError("is over ")
                             << ranks << " ranks, but axis '" << shardAxis << "' of " << name
-                            << " has " << mesh.getAxisSize(shardAxis);
+                            << " has " << mesh.getAxisSize(shardAxis) << " ranks";
   diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
   return diag;
 }
@@ -230,7 +232,8 @@ LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
   Place gathered = planned != gatheredBuffers.end() ? planned->second : planGathered(op);
   for (auto [index, result] : llvm::enumerate(op.getResults())) {
     if (getTensorType(result).getElementType() != element)
-      return op.emitOpError("changes the element type; run fsdp-cast-collectives first");
+      return op.emitOpError("expected results with the element type of the shard, ")
+             << element << ", found " << result.getType() << "; run fsdp-cast-collectives first";
     setPlace(result, {gathered.buffer, unit.getParam(index).getOffset() * getWidth(element),
                       getStorageBytes(getTensorType(result))});
   }

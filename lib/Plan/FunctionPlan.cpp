@@ -104,8 +104,8 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
         if (isIndex)
           return success();
         return other->emitOpError(
-            "cannot be planned; expected kernel calls, collectives, contiguous views and one "
-            "level of 'scf.for' (run the Fuse stage first)");
+            "cannot become a command of a program; expected only kernel calls, collectives, "
+            "contiguous views and one level of 'scf.for' (run the Fuse stage first)");
       });
 }
 
@@ -117,8 +117,8 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
     std::optional<ViewOffset> offset = getContiguousOffset(slice);
     if (!offset)
       return op->emitOpError(
-          "is not one contiguous range at a constant offset (plus a multiple of the iteration); "
-          "make it part of a dispatch");
+          "expected a slice that is one contiguous range, at a constant offset plus a multiple of "
+          "the loop index; make it part of an 'fsdp.dispatch'");
     place.offset += offset->bytes;
     place.stride += offset->stride;
   }

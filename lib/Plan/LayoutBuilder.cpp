@@ -134,8 +134,8 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
   if (microBatches > 1 && (type.getRank() == 0 || type.getDimSize(0) != microBatches))
     return emitError(function.getArgument(index).getLoc())
            << "batch argument " << name << " of @" << function.getName()
-           << ": expected a leading dimension of " << microBatches << " micro-batches, found "
-           << type;
+           << ": expected the first dimension to be the number of micro-batches, " << microBatches
+           << ", found " << type;
   Location loc = function.getArgument(index).getLoc();
   Place place = addPersistent(("input." + Twine(numInputs++)).str(), name.getValue(),
                               Category::inputs, type, loc);

@@ -131,8 +131,9 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   ModuleOp module = getOperation();
   for (Operation &op : module.getOps())
     if (isa<MeshOp, UnitOp>(op)) {
-      InFlightDiagnostic diag =
-          mlir::emitError(module.getLoc(), "expected a module that is not sharded yet");
+      InFlightDiagnostic diag = mlir::emitError(
+          module.getLoc(),
+          "expected a module without meshes and units: this one is sharded already");
       diag.attachNote(op.getLoc()) << "found this declaration";
       return diag;
     }
@@ -180,15 +181,16 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss, BlockArgument arg) {
   auto type = dyn_cast<RankedTensorType>(arg.getType());
   bool isInteger = type && isStoredInteger(type.getElementType());
   if (!type || !type.hasStaticShape() || !(isInteger || isa<FloatType>(type.getElementType())))
-    return fail() << "expected a tensor of static shape and of floats, or of integers of 1, 8, 16, "
-                     "32 or 64 bits, found "
+    return fail() << "expected a tensor of static shape whose elements are floats, or integers of "
+                     "1, 8, 16, 32 or 64 bits, found "
                   << arg.getType();
   if (!fitsElements(type.getShape()))
     return fail() << "expected at most 2^48 elements, found " << type;
   auto init = loss.getArgAttrOfType<InitAttr>(index, FSDPDialect::initAttr);
   if (!init)
-    return fail() << "expected initial values in '" << FSDPDialect::initAttr
-                  << "', as in #fsdp.init<normal, 0.0, 0.02>";
+    return fail() << "expected '" << FSDPDialect::initAttr
+                  << "' with the distribution of the initial values, as in "
+                     "#fsdp.init<normal, 0.0, 0.02>, found none";
   parameters.push_back({name, type, init,
                         isInteger || loss.getArgAttr(index, FSDPDialect::frozenAttr),
                         /*firstUse=*/0, /*layer=*/{}, /*unit=*/{}});
@@ -216,7 +218,7 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
     if (!isNew) {
       InFlightDiagnostic diag = mlir::emitError(arg.getLoc())
                                 << "expected one argument per parameter, found a second one for "
-                                << name << "; tied parameters are one argument used twice";
+                                << name << "; pass tied parameters as one argument";
       diag.attachNote(it->second) << "the first one is here";
       return diag;
     }
@@ -226,7 +228,7 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
   }
   if (parameters.empty())
     return mlir::emitError(loss.getLoc(), "expected at least one argument with '")
-           << FSDPDialect::paramAttr << "': there is nothing to train";
+           << FSDPDialect::paramAttr << "', found none: there is nothing to train";
   return success();
 }
 

@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/Passes.h"
@@ -81,8 +82,9 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
     return mlir::emitError(func.getLoc(), "expected arguments with '")
            << FSDPDialect::paramAttr << "'";
   if (found != declared.size())
-    return mlir::emitError(func.getLoc(), "expected an argument for each of ")
-           << declared.size() << " parameters of the units, found " << found;
+    return mlir::emitError(func.getLoc(), "expected an argument for each of the ")
+           << declared.size() << " parameters of the units, found "
+           << describeCount(found, "argument", "arguments");
   return success();
 }
 

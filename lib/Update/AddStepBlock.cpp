@@ -357,7 +357,9 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   Value loss = ret.getOperand(0);
   auto type = dyn_cast<RankedTensorType>(loss.getType());
   if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
-    return mlir::emitError(program.func.getLoc(), "expected the loss as a scalar tensor, found ")
+    return mlir::emitError(
+               program.func.getLoc(),
+               "expected the first result to be the loss, a float tensor of rank 0, found ")
            << loss.getType();
   FailureOr<BlockArgument> block = addBlockArguments(program);
   if (failed(block))

@@ -395,9 +395,11 @@ LogicalResult ApplyOptimizerPass::checkUnits() {
 
 LogicalResult ApplyOptimizerPass::run(Program &program) {
   func::FuncOp func = program.func;
-  if (!findMarked(func, FSDPDialect::blockAttr) || !findMarked(func, FSDPDialect::rankAttr))
-    return mlir::emitError(func.getLoc(), "expected a step block and a rank block; run "
-                                          "fsdp-add-step-block first");
+  for (auto [attr, what] : {std::pair(FSDPDialect::blockAttr, "the step block"),
+                            std::pair(FSDPDialect::rankAttr, "the rank block")})
+    if (!findMarked(func, attr))
+      return mlir::emitError(func.getLoc(), "expected an argument with '")
+             << attr << "' (" << what << "), found none; run fsdp-add-step-block first";
   if (failed(addState(program)))
     return failure();
   func::ReturnOp ret = program.getReturn();

@@ -48,13 +48,14 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp me
         program.isSharded() ? unit.getPieceSize(unit.getParameterAxes(), mesh) : unit.getFlatSize();
     auto type = RankedTensorType::get({size}, unit.getDtype());
     if (arg.getType() != type)
-      return mlir::emitError(arg.getLoc()) << "expected unit '" << unit.getSymName() << "' as "
-                                           << type << ", found " << arg.getType();
+      return mlir::emitError(arg.getLoc())
+             << "expected the argument for unit '" << unit.getSymName() << "' to have type " << type
+             << ", found " << arg.getType();
     program.units.push_back({unit, arg.getArgNumber(), isTrainable(unit)});
   }
   if (program.getTrainable().empty())
     return mlir::emitError(func.getLoc(),
-                           "expected at least one parameter that is trained; all are frozen");
+                           "expected at least one trainable parameter, found only frozen ones");
   return success();
 }
 
@@ -79,8 +80,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
     if (!tensor || tensor.getShape() != ArrayRef<int64_t>(size) ||
         !isa<FloatType>(tensor.getElementType()))
       return mlir::emitError(func.getLoc(), "expected the gradient of unit '")
-             << unit.unit.getSymName() << "' as a float tensor of " << size << " elements, found "
-             << type;
+             << unit.unit.getSymName() << "' to be a 1-D float tensor of " << size
+             << " elements, found " << type;
   }
   return success();
 }
@@ -128,7 +129,8 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
                                       MeshOp mesh, StringRef leading, GradientForm form) {
   std::optional<ProgramKind> kind = parseKind(name);
   if (!kind)
-    return mlir::emitError(func.getLoc(), "expected program 'step', 'eval' or 'reference', found ")
+    return mlir::emitError(func.getLoc(), "expected '")
+           << FSDPDialect::programAttr << "' to be \"step\", \"eval\" or \"reference\", found "
            << name;
   if (!func.getBody().hasOneBlock())
     return mlir::emitError(func.getLoc(), "expected @")
@@ -158,8 +160,8 @@ static LogicalResult readLevels(Programs &programs) {
       levels.sumFirst = func::FuncOp(program.func)->hasAttr(FSDPDialect::noSyncAttr);
     }
   if (levels.accumulate < 1)
-    return mlir::emitError(programs.mesh.getLoc(),
-                           "expected at least one micro-batch per step, found ")
+    return mlir::emitError(programs.mesh.getLoc(), "expected '")
+           << FSDPDialect::microBatchesAttr << "' of the step to be at least 1, found "
            << levels.accumulate;
   for (const Program &program : programs.list) {
     int64_t expected = levels.accumulate;
@@ -168,8 +170,9 @@ static LogicalResult readLevels(Programs &programs) {
     int64_t found = countOf(program.func);
     if (found != expected && program.kind != ProgramKind::Eval)
       return mlir::emitError(func::FuncOp(program.func).getLoc(), "expected '")
-             << FSDPDialect::microBatchesAttr << "' of " << expected
-             << ", the micro-batches of the step times its ranks, found " << found;
+             << FSDPDialect::microBatchesAttr << "' to be " << expected
+             << ", the number of micro-batches of the step times the number of ranks, found "
+             << found;
   }
   return success();
 }
@@ -206,7 +209,9 @@ static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
       continue;
     if (first) {
       InFlightDiagnostic diag =
-          mlir::emitError(func.getLoc(), "expected one program 'step', found a second one, @")
+          mlir::emitError(
+              func.getLoc(),
+              "expected only one function with the program 'step', found a second one, @")
           << func.getSymName();
       diag.attachNote(first.getLoc()) << "the first one is @" << first.getSymName();
       return diag;
@@ -216,7 +221,7 @@ static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
     found = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
     if (!found)
       return mlir::emitError(func.getLoc(), "expected attribute '")
-             << FSDPDialect::meshAttr << "' to name an op 'fsdp.mesh', found "
+             << FSDPDialect::meshAttr << "' to name an 'fsdp.mesh' op, found "
              << (mesh ? describeSymbol(mesh, symbols.lookup(mesh.getValue()))
                       : std::string("no attribute"));
   }

@@ -20,7 +20,7 @@ func.func @product(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
 #none = affine_map<(i) -> ()>
 func.func @overwritten(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
   %e = tensor.empty() : tensor<f32>
-  // expected-error@+1 {{no gradient for result 0 of this reduction: every iteration overwrites it; expected it to combine with the 'outs' argument}}
+  // expected-error@+1 {{no gradient for result 0 of this reduction: every iteration overwrites it; expected a value computed from the 'outs' argument}}
   %r = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%e : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
     linalg.yield %a : f32
@@ -216,7 +216,7 @@ func.func @dynamic(%x: tensor<f32> {fsdp.param = "x"}, %y: tensor<?xf32>) -> ten
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 // expected-note@+1 {{it is defined here; rename it}}
 func.func private @eval()
-// expected-error@+1 {{expected no other symbol '@eval', which is reserved for a program}}
+// expected-error@+1 {{this pass needs the name '@eval' for a program, found another op of this name}}
 func.func @loss(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %x : tensor<f32>
 }

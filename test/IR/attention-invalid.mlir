@@ -2,7 +2,7 @@
 
 // attention (C1)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf64>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected static Q, K and V of one element type}}
+  // expected-error @below {{expected Q, K and V of static shape and the same element type, found}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf64>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -42,7 +42,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x6x
 
 // attention (C3)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected Q and K of one head dimension, found 8 and 16}}
+  // expected-error @below {{expected Q and K to have the same head dimension, found 8 (Q) and 16 (K)}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x16xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -52,7 +52,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5
 
 // attention (C4)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x3x5x8xf32>, %v: tensor<1x3x5x8xf32>) {
-  // expected-error @below {{expected the number of KV heads to divide the number of query heads, found 3 and 4}}
+  // expected-error @below {{expected the number of KV heads to divide the number of query heads, found 3 KV heads and 4 query heads}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x3x5x8xf32>, tensor<1x3x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -62,7 +62,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x3x5x8xf32>, %v: tensor<1x3x5x
 
 // attention (C5)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected O and LSE of types}}
+  // expected-error @below {{expected O and LSE to have the types}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf64>
   return
@@ -92,7 +92,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C8)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected the arguments of 'mask_mod' to be}}
+  // expected-error @below {{expected the arguments of 'mask_mod' to have the types}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       mask_mod(%b: index, %h: index, %i: index) {
@@ -110,7 +110,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
     %t = arith.constant true
-    // expected-error @below {{'fsdp.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found ('i1')}}
+    // expected-error @below {{'fsdp.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one value of type 'f32', found 1 value of type 'i1'}}
     fsdp.yield %t : i1
   }
   return
@@ -123,7 +123,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found ('f32', 'f32')}}
+    // expected-error @below {{expected 'score_mod' to end with an 'fsdp.yield' of one value of type 'f32', found 2 values of types 'f32', 'f32'}}
     fsdp.yield %s, %s : f32, f32
   }
   return
@@ -136,7 +136,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found ()}}
+    // expected-error @below {{expected 'score_mod' to end with an 'fsdp.yield' of one value of type 'f32', found no operand}}
     fsdp.yield
   }
   return
@@ -149,7 +149,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{'arith.addf' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found 'arith.addf'}}
+    // expected-error @below {{'arith.addf' op expected 'score_mod' to end with an 'fsdp.yield' of one value of type 'f32', found 'arith.addf'}}
     %t = arith.addf %s, %s : f32
   }
   return
@@ -162,7 +162,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{'linalg.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found 'linalg.yield'}}
+    // expected-error @below {{'linalg.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one value of type 'f32', found 'linalg.yield'}}
     linalg.yield %s : f32
   }
   return
@@ -172,7 +172,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C9: an empty region)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{'fsdp.attention' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found an empty block}}
+  // expected-error @below {{'fsdp.attention' op expected 'score_mod' to end with an 'fsdp.yield' of one value of type 'f32', found an empty block}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
@@ -201,7 +201,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
-    // expected-error @below {{is not allowed in 'score_mod': expected pure scalar ops of arith and math, fsdp.random_element, and tensor.extract of captured tensors; found operands of type 'tensor<4xf32>'}}
+    // expected-error @below {{is not allowed in 'score_mod': expected pure scalar ops of arith and math, fsdp.random_element, and tensor.extract of captured tensors; found an operand or result of type 'tensor<4xf32>'}}
     %x = arith.addf %m, %m : tensor<4xf32>
     fsdp.yield %s : f32
   }
@@ -230,7 +230,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{in 'score_mod' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found 'f8E4M3FN'}}
+    // expected-error @below {{in 'score_mod' expected operands and results of f16, bf16, f32, f64, index or integers of at most 64 bits, found 'f8E4M3FN'}}
     %x = arith.truncf %s : f32 to f8E4M3FN
     %y = arith.extf %x : f8E4M3FN to f32
     fsdp.yield %y : f32
@@ -245,7 +245,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       mask_mod(%b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{in 'mask_mod' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found 'i128'}}
+    // expected-error @below {{in 'mask_mod' expected operands and results of f16, bf16, f32, f64, index or integers of at most 64 bits, found 'i128'}}
     %x = arith.index_cast %i : index to i128
     %t = arith.cmpi sgt, %x, %x : i128
     fsdp.yield %t : i1
@@ -296,7 +296,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C11)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x9xf32>) {
-  // expected-error @below {{expected dO of the type of O}}
+  // expected-error @below {{expected dO to have the type of O}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x9xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
   return
@@ -319,7 +319,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C12)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
-  // expected-error @below {{expected the arguments of 'score_grad' to be}}
+  // expected-error @below {{expected the arguments of 'score_grad' to have the types}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
@@ -344,7 +344,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C14)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
-  // expected-error @below {{expected 1 gradient, one per captured float tensor, found 0}}
+  // expected-error @below {{expected 1 result after the gradients of Q, K and V (one per captured float tensor), found 0}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
   return
@@ -385,7 +385,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
     fsdp.yield %s : f32
   } score_grad(%dc: f32, %s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
-    // expected-error @below {{expected 1 index, found 2}}
+    // expected-error @below {{expected 1 index, one per dimension of 'tensor<4xf32>', found 2}}
     fsdp.contribute %dc to %m[%h, %h] : f32, tensor<4xf32>
     fsdp.yield %dc : f32
   }
@@ -413,7 +413,7 @@ func.func @weights_are_not_of_the_score(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %f = arith.constant true
-    // expected-error @below {{expected 'weight_mod' to end with an 'fsdp.yield' of one 'f32', found ('i1')}}
+    // expected-error @below {{expected 'weight_mod' to end with an 'fsdp.yield' of one value of type 'f32', found 1 value of type 'i1'}}
     fsdp.yield %f : i1
   }
   return %o : tensor<1x2x3x4xf32>

@@ -3,7 +3,7 @@
 // start (S1)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected a channel of at least 1 and an id of at least 0, found 0 and 3}}
+  // expected-error @below {{expected a channel of at least 1 and an id of at least 0, found channel 0 and id 3}}
   %t = fsdp.all_reduce_start %s @m ["a"] sum channel 0 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
@@ -14,7 +14,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // start (S2): never awaited
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected one 'fsdp.await' of its token, in the same block; found 0 uses}}
+  // expected-error @below {{expected one use of the token, by an 'fsdp.await' in the same block; found 0 uses}}
   %t = fsdp.all_reduce_start %s @m ["a"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   return
 }
@@ -24,7 +24,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // start (S2): awaited twice
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected one 'fsdp.await' of its token, in the same block; found 2 uses}}
+  // expected-error @below {{expected one use of the token, by an 'fsdp.await' in the same block; found 2 uses}}
   %t = fsdp.all_reduce_start %s @m ["a"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   // expected-note @below {{used here}}
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
@@ -38,7 +38,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // all_reduce_start: results
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected a token of 'tensor<16xf32>', found 'tensor<8xf32>'}}
+  // expected-error @below {{expected the token to be of one value of the input's type, 'tensor<16xf32>', found 'tensor<8xf32>'}}
   %t = fsdp.all_reduce_start %s @m ["a"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<8xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<8xf32>>
   return
@@ -49,7 +49,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // all_reduce_start: number of results
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected a token of 1 result}}
+  // expected-error @below {{expected a token of 1 value, found}}
   %t = fsdp.all_reduce_start %s @m ["a"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>, tensor<16xf32>>
   %r:2 = fsdp.await %t : !fsdp.token<tensor<16xf32>, tensor<16xf32>>
   return
@@ -72,7 +72,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // all_gather_start (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected a result of type 'tensor<32xf32>', one input from each of 2 ranks, found 'tensor<16xf32>'}}
+  // expected-error @below {{expected a result of type 'tensor<32xf32>', the inputs of 2 ranks one after another, found 'tensor<16xf32>'}}
   %t = fsdp.all_gather_start %s @m ["a"] channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
@@ -108,7 +108,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{'params' expected increasing indices below 1, found [1]}}
+  // expected-error @below {{'params' names parameter 1, but @u has 1 parameter}}
   %t = fsdp.reduce_scatter_start @u sum params [1] (%g) channel 1 id 3 : (tensor<4x4xf32>) -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
@@ -121,7 +121,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{a shard of 12 elements does not divide the flat size 32}}
+  // expected-error @below {{expected a shard whose size divides the 32 elements of the flat buffer of @u, found 12 elements}}
   %t = fsdp.reduce_scatter_start @u sum params [0] (%g) channel 1 id 3 : (tensor<4x4xf32>) -> !fsdp.token<tensor<12xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<12xf32>>
   return

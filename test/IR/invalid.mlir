@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics
 
 // mesh (C1)
-// expected-error @below {{expected at least one axis}}
+// expected-error @below {{expected at least one axis, found none}}
 fsdp.mesh @m []
 
 // -----
@@ -19,14 +19,14 @@ fsdp.mesh @m [#fsdp.axis<"a", [2, 0]>]
 // -----
 
 // unit (C1)
-// expected-error @below {{parameter 'w' has type 'tensor<4xf64>' in a unit of 'f32'}}
+// expected-error @below {{parameter 'w' expected elements of the type of the unit, 'f32', found 'tensor<4xf64>'}}
 fsdp.unit @u shards 1 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4xf64>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 
 // -----
 
 // unit (C2)
-// expected-error @below {{parameter 'b' at offset 3 overlaps the one before it, which ends at 4}}
+// expected-error @below {{parameter 'b' expected an offset of at least 4, the end of the parameters before it, found 3}}
 fsdp.unit @u shards 1 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>,
   #fsdp.param<"b", tensor<4xf32>, 3, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
@@ -34,7 +34,7 @@ fsdp.unit @u shards 1 x 16 : f32 reshard true [
 // -----
 
 // unit (C2)
-// expected-error @below {{parameters end at 36, after the end of the flat buffer of 32}}
+// expected-error @below {{the last parameter ends at element 36, after the end of the flat buffer of 32 elements}}
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4xf32>, 32, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 
@@ -84,7 +84,7 @@ func.func @f(%s: tensor<16xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<12xf32>) {
-  // expected-error @below {{a shard of 12 elements does not divide the flat size 32}}
+  // expected-error @below {{expected a shard whose size divides the 32 elements of the flat buffer of @u, found 12 elements}}
   %w = fsdp.unshard %s @u site 0 : tensor<12xf32> -> tensor<4x4xf32>
   return
 }
@@ -95,7 +95,7 @@ func.func @f(%s: tensor<12xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%g: tensor<4x4xf32>) {
-  // expected-error @below {{'params' expected increasing indices below 1, found [1]}}
+  // expected-error @below {{'params' names parameter 1, but @u has 1 parameter}}
   %w = fsdp.reduce_scatter @u sum params [1] (%g) : (tensor<4x4xf32>) -> tensor<16xf32>
   return
 }
@@ -136,7 +136,7 @@ func.func @f(%g: tensor<4xf32>) {
 // all_gather (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected a result of type 'tensor<8xf32>', one input from each of 2 ranks, found 'tensor<12xf32>'}}
+  // expected-error @below {{expected a result of type 'tensor<8xf32>', the inputs of 2 ranks one after another, found 'tensor<12xf32>'}}
   %w = fsdp.all_gather %g @m ["a"] : tensor<4xf32> -> tensor<12xf32>
   return
 }
@@ -174,7 +174,7 @@ func.func @f(%x: tensor<6x10xf32>, %t: tensor<6xi64>) {
 
 // dispatch (C3): one operand for two results
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{'inplace' expected -1 or distinct operand indices below 1, found 0 a second time}}
+  // expected-error @below {{'inplace' names operand 0 twice; expected each operand at most once}}
   %y:2 = fsdp.dispatch (%x) inplace [0, 0] : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield %a, %a : tensor<8xf32>, tensor<8xf32>
@@ -195,31 +195,31 @@ func.func @f(%g: tensor<6xf32>) {
 // -----
 
 // unit (C5)
-// expected-error @below {{expected 'reshard false' with 'hoisted': a hoisted unit is gathered once per step, not again in the backward}}
+// expected-error @below {{expected 'reshard false' with 'hoisted', found 'reshard true'; a hoisted unit is gathered once per step, not again in the backward}}
 fsdp.unit @u shards 1 x 16 : f32 reshard true hoisted []
 
 // -----
 
 // unit (C6)
-// expected-error @below {{'within' expected a number from 2 to 3 that divides the 4 shards, found 3}}
+// expected-error @below {{'within' expected a number from 2 to 3 that divides the number of shards, 4, found 3}}
 fsdp.unit @u shards 4 x 16 : f32 reshard true within 3 []
 
 // -----
 
 // unit (C6)
-// expected-error @below {{'within' needs a number of shards with a proper divisor above 1, found 2 shards}}
+// expected-error @below {{'within' needs a number of shards that has a divisor other than 1 and itself, found 2 shards}}
 fsdp.unit @u shards 2 x 16 : f32 reshard true within 2 []
 
 // -----
 
 // unit (C7)
-// expected-error @below {{expected floats for trainable parameters, found 'i8'}}
+// expected-error @below {{expected a float type for trainable parameters, found 'i8'}}
 fsdp.unit @u shards 1 x 64 : i8 reshard true [#fsdp.param<"q", tensor<4xi8>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 
 // -----
 
 // unit (C6)
-// expected-error @below {{'within' expected a number from 2 to 3 that divides the 4 shards, found 4}}
+// expected-error @below {{'within' expected a number from 2 to 3 that divides the number of shards, 4, found 4}}
 fsdp.unit @u shards 4 x 16 : f32 reshard true within 4 []
 
 // -----
@@ -275,7 +275,7 @@ func.func @f(%x: tensor<4xf32>) {
 // -----
 
 // unit (C7)
-// expected-error @below {{expected floats or integers, found 'index'}}
+// expected-error @below {{expected a float or integer type, found 'index'}}
 fsdp.unit @u shards 1 x 64 : index reshard true []
 
 // -----
@@ -355,7 +355,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 // dispatch (C3)
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{'inplace' expected 1 entry, found 0}}
+  // expected-error @below {{'inplace' expected 1 entry, one per result, found 0}}
   %y = fsdp.dispatch (%x) inplace [] : (tensor<8xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield %a : tensor<8xf32>
@@ -367,7 +367,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 // dispatch (C3)
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{'inplace' expected -1 or distinct operand indices below 1, found 1}}
+  // expected-error @below {{'inplace' names operand 1, but the op has 1 operand}}
   %y = fsdp.dispatch (%x) inplace [1] : (tensor<8xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield %a : tensor<8xf32>
@@ -397,7 +397,7 @@ fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
 // -----
 
 // unit (C8)
-// expected-error @below {{with 'rows' expected one parameter, of floats, of rank 2 and at offset 0, found 1 parameter, 'tensor<10xf32>' at offset 0}}
+// expected-error @below {{with 'rows' expected one parameter, a float tensor of rank 2 at offset 0; found 1 parameter, 'tensor<10xf32>' at offset 0}}
 fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
   #fsdp.param<"w", tensor<10xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 
@@ -408,7 +408,7 @@ fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
 fsdp.unit @u shards 2 x 64 : f32 reshard true [
   #fsdp.param<"w", tensor<16x8xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<64xf32>, %ids: tensor<3xi64>) {
-  // expected-error @below {{expected @u to be a unit with 'rows'}}
+  // expected-error @below {{expected @u to be a unit with 'rows', found a unit without it}}
   %e = fsdp.unshard_rows %s[%ids] @u : tensor<64xf32>, tensor<3xi64> -> tensor<3x8xf32>
   return
 }

@@ -19,7 +19,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected argument 1 of @k to have 'fsdp.out = 0', found 'fsdp.inout = 0'}}
+  // expected-error @below {{expected argument 1 of @k, the destination of result 0, to have 'fsdp.out = 0', found 'fsdp.inout = 0'}}
   %0 = fsdp.kernel_call @k(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
   return
 }
@@ -32,7 +32,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected argument 0 of @k to have 'fsdp.inout = 0', found neither 'fsdp.out' nor 'fsdp.inout'}}
+  // expected-error @below {{expected argument 0 of @k, the destination of result 0, to have 'fsdp.inout = 0', found neither 'fsdp.out' nor 'fsdp.inout'}}
   %0 = fsdp.kernel_call @k(%x, %x) inplace [0] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return
 }
@@ -45,7 +45,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected operands and results without 'inplace' to have the argument types of @k, ('tensor<16xf32>', 'tensor<16xf32>'), found ('tensor<16xf32>', 'tensor<8xf32>')}}
+  // expected-error @below {{expected the operands, then the results with -1 in 'inplace', to have the argument types of @k, ('tensor<16xf32>', 'tensor<16xf32>'), found ('tensor<16xf32>', 'tensor<8xf32>')}}
   %0 = fsdp.kernel_call @k(%x, %y) inplace [1] : (tensor<16xf32>, tensor<8xf32>) -> tensor<16xf32>
   return
 }
@@ -58,7 +58,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{'inplace' expected 1 entry, found 0}}
+  // expected-error @below {{'inplace' expected 1 entry, one per result, found 0}}
   %0 = fsdp.kernel_call @k(%x, %x) inplace [] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return
 }
@@ -98,7 +98,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected the 64 bytes at offset 32 to lie in the device arena of 512 bytes, at a multiple of 64}}
+  // expected-error @below {{expected an offset that is a non-negative multiple of 64, found 32}}
   fsdp.buffer @c "c" inputs 64 at 32
 }
 
@@ -111,7 +111,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected the 64 bytes at offset 512 to lie in the device arena of 512 bytes, at a multiple of 64}}
+  // expected-error @below {{the buffer of 64 bytes at offset 512 ends at 576, after the end of the device arena (512 bytes)}}
   fsdp.buffer @c "c" inputs 64 at 512
 }
 
@@ -119,7 +119,7 @@ fsdp.layout @arena arena 512 {
 
 // (layout C3)
 fsdp.layout @arena arena 512 {
-  // expected-error @below {{expected the 128 bytes at offset 448 to lie in the device arena of 512 bytes, at a multiple of 64}}
+  // expected-error @below {{the buffer of 128 bytes at offset 448 ends at 576, after the end of the device arena (512 bytes)}}
   fsdp.buffer @c "c" inputs 128 at 448
 }
 
@@ -127,7 +127,7 @@ fsdp.layout @arena arena 512 {
 
 // (layout C3)
 fsdp.layout @arena arena 512 attributes {fsdp.file_bytes = 128 : i64} {
-  // expected-error @below {{expected the 128 bytes at offset 64 to lie in the file of 128 bytes, at a multiple of 64}}
+  // expected-error @below {{the buffer of 128 bytes at offset 64 ends at 192, after the end of the file (128 bytes)}}
   fsdp.buffer @c "c" optimizer 128 at 64 {fsdp.file}
 }
 
@@ -141,7 +141,7 @@ fsdp.layout @arena arena 512 block @block {
 // -----
 
 // (layout C3)
-// expected-error @below {{expected the workspace of 1024 bytes at 0 to lie in the arena of 512 bytes, at a multiple of 64}}
+// expected-error @below {{the workspace of 1024 bytes at offset 0 ends at 1024, after the end of the device arena (512 bytes)}}
 fsdp.layout @arena arena 512 attributes {shared_bytes = 1024 : i64} {
 }
 
@@ -174,7 +174,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected all of 'in', 'from' and 'to', or none of them, found 'in' and 'from'}}
+  // expected-error @below {{expected all of 'in', 'from' and 'to', or none of them, found only 'in' and 'from'}}
   fsdp.buffer @c "c" inputs 64 in @step from 3
 }
 
@@ -187,7 +187,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected 0 ≤ from ≤ to, found 3 and 2}}
+  // expected-error @below {{expected 0 ≤ 'from' ≤ 'to', found 'from' 3 and 'to' 2}}
   fsdp.buffer @c "c" inputs 64 in @step from 3 to 2
 }
 
@@ -213,7 +213,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected a buffer of 128 bytes, found @b of 64}}
+  // expected-error @below {{expected a buffer of 128 bytes for 'tensor<32xf32>', found @b of 64 bytes}}
   fsdp.state_slot @u parameter @b : tensor<32xf32>
 }
 
@@ -263,7 +263,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected a leading dimension of 3 micro-batches, found 'tensor<2x8xf32>'}}
+  // expected-error @below {{expected the first dimension to be the number of micro-batches, 3, found 'tensor<2x8xf32>'}}
   fsdp.input_slot "x" @b : tensor<2x8xf32> micro_batches 3
 }
 
@@ -276,7 +276,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected extra ids outside [0, limit), found 3 with limit 7}}
+  // expected-error @below {{expected extra ids outside [0, 7), the ids below 'limit', found 3}}
   fsdp.input_slot "x" @b : tensor<8xi64> limit 7 or [-100, 3]
 }
 
@@ -316,7 +316,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{is not a command; expected only commands in 'fsdp.program'}}
+  // expected-error @below {{is not allowed in 'fsdp.program'; expected only commands, such as 'fsdp.launch', 'fsdp.collective' and 'fsdp.copy'}}
   %0 = arith.constant 0 : index
 }
 
@@ -370,7 +370,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a slice with an offset, a size and a step of at least 0, found -4, 4 and 0}}
+  // expected-error @below {{expected a slice with an offset, a size and a step of at least 0, found offset -4, size 4 and step 0}}
   fsdp.fill @s[-4, 4]
 }
 
@@ -459,7 +459,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected 2 bindings, found 1}}
+  // expected-error @below {{expected 2 bindings, one per argument of @k, found 1}}
   fsdp.launch @k (@s[0, 64])
 }
 
@@ -493,7 +493,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{binding 0 expected an offset, a step and a piece that are multiples of 64, found 32, 0 and 0}}
+  // expected-error @below {{binding 0 expected an offset, a step and a piece that are multiples of 64, found offset 32, step 0 and piece 0}}
   fsdp.launch @k (@g[32, 64], @s[0, 64])
 }
 
@@ -510,7 +510,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or one group of neighbours such as "shard:2", found ["rows"]}}
+  // expected-error @below {{expected axes of the program's mesh, or one group "AXIS:N" with N that divides the size of the axis, found ["rows"]}}
   fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 128] of 16 x f32 over ["rows"]
 }
 
@@ -527,7 +527,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected 64 bytes of source and 128 of target for 16 x 'f32' on 2 ranks, found 64 and 64}}
+  // expected-error @below {{expected a source of 64 bytes and a target of 128 bytes for 16 x 'f32' on 2 ranks, found 64 and 64 bytes}}
   fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 64] of 16 x f32 over ["shard"]
 }
 
@@ -563,7 +563,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a piece of at least 0 bytes over axes of the program's mesh, found 32 bytes over ["shard:3"]}}
+  // expected-error @below {{expected axes of the program's mesh, or one group "AXIS:N" with N that divides the size of the axis, found ["shard:3"]}}
   fsdp.fill @g[0, 32] piece 32 of ["shard:3"]
 }
 
@@ -575,7 +575,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or one group of neighbours such as "shard:2", found ["replicate", "shard:2"]}}
+  // expected-error @below {{expected axes of the program's mesh, or one group "AXIS:N" with N that divides the size of the axis, found ["replicate", "shard:2"]}}
   fsdp.collective 0 all_reduce @g[0, 64] -> @g[64, 64] of 16 x f32 over ["replicate", "shard:2"] reduce sum
 }
 
@@ -587,7 +587,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected source and target not to overlap}}
+  // expected-error @below {{expected source and target not to overlap, found a source of 64 bytes at offset 0 (and the pieces of other ranks), and a target of 128 bytes at offset 0, in @g}}
   fsdp.collective 0 all_gather @g[0, 64] piece 64 of ["replicate"] -> @g[0, 128] of 16 x f32 over ["shard"]
 }
 
@@ -604,7 +604,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected source and target not to overlap}}
+  // expected-error @below {{expected source and target not to overlap, found a source of 8 bytes at offset 0, and a target of 8 bytes at offset 4, in @s}}
   fsdp.collective 0 broadcast @s[0, 8] -> @s[4, 8] of 2 x f32 over ["shard"]
 }
 
@@ -639,7 +639,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{on channel 1 expected an 'fsdp.wait' for id 0 later in the same block}}
+  // expected-error @below {{is asynchronous (channel 1, id 0): expected 'fsdp.wait 0' later in the same block, found none}}
   fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] channel 1
 }
 
@@ -690,7 +690,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected an asynchronous collective or copy with id 4 before this wait}}
+  // expected-error @below {{expected an asynchronous collective or copy with id 4 earlier in the same block, found none}}
   fsdp.wait 4
 }
 
@@ -724,7 +724,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected source and target not to overlap}}
+  // expected-error @below {{expected source and target not to overlap, found a source of 8 bytes at offset 0, and a target of 8 bytes at offset 4, in @s}}
   fsdp.copy @s[0, 8] -> @s[4, 8]
 }
 
@@ -779,7 +779,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a state slot of @u with role master in @arena}}
+  // expected-error @below {{expected a state slot of @u with role master in @arena, found none}}
   fsdp.initialise @u master 0
 }
 
@@ -824,7 +824,7 @@ fsdp.program @step layout @arena {
 // -----
 
 fsdp.layout @arena arena 4096 attributes {host_bytes = 64 : i64} {
-  // expected-error @below {{expected the 64 bytes at offset 64 to lie in the host arena of 64 bytes, at a multiple of 64}}
+  // expected-error @below {{the buffer of 64 bytes at offset 64 ends at 128, after the end of the host arena (64 bytes)}}
   fsdp.buffer @s "s" optimizer 64 host at 64
 }
 
@@ -841,7 +841,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{on channel 3 expected an 'fsdp.wait' for id 5 later in the same block}}
+  // expected-error @below {{is asynchronous (channel 3, id 5): expected 'fsdp.wait 5' later in the same block, found none}}
   fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
 }
 

@@ -29,7 +29,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C3)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected the number of elements of a sample to divide 4, found 3}}
+  // expected-error @below {{expected 'per_sample' to be a positive divisor of the number of elements, 4, found 3}}
   %r = fsdp.random uniform seed %s step %s first %s site 0 per_sample 3 : tensor<4xf32>
   return
 }
@@ -74,7 +74,7 @@ func.func @f(%s: tensor<i64>) {
 
 // gemm (C1)
 func.func @f(%a: tensor<4xf32>, %b: tensor<4x2xf32>, %c: tensor<4x2xf32>) {
-  // expected-error @below {{expected A, B and C of static shape with equal numbers of dimensions, at least 2; found}}
+  // expected-error @below {{expected A, B and C of static shape with the same number of dimensions, at least 2; found}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0.0 : tensor<4xf32>, tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
   return
 }
@@ -83,7 +83,7 @@ func.func @f(%a: tensor<4xf32>, %b: tensor<4x2xf32>, %c: tensor<4x2xf32>) {
 
 // gemm (C2)
 func.func @f(%a: tensor<2x3x4xf32>, %b: tensor<3x4x5xf32>, %c: tensor<2x3x5xf32>) {
-  // expected-error @below {{expected equal batches}}
+  // expected-error @below {{expected A, B and C to be equal in all dimensions but the last two, found}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0.0 : tensor<2x3x4xf32>, tensor<3x4x5xf32>, tensor<2x3x5xf32> -> tensor<2x3x5xf32>
   return
 }
@@ -101,7 +101,7 @@ func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
 
 // gemm (C4)
 func.func @f(%a: tensor<3x4xbf16>, %b: tensor<4x5xbf16>, %c: tensor<3x5xf64>) {
-  // expected-error @below {{expected A and B of one element type, and C of that type or 'f32'}}
+  // expected-error @below {{expected A and B to have the same element type, and C that type or 'f32'; found}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0.0 : tensor<3x4xbf16>, tensor<4x5xbf16>, tensor<3x5xf64> -> tensor<3x5xf64>
   return
 }

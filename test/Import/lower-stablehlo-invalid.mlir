@@ -26,7 +26,7 @@ func.func @f(%x: tensor<2x3xf32>, %y: tensor<4x5xf32>) -> tensor<2x5xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<5xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{expected two operands of one type, found 'tensor<4xf32>' and 'tensor<5xf32>'}}
+  // expected-error @+1 {{expected two operands of the same type, found 'tensor<4xf32>' and 'tensor<5xf32>'}}
   %0 = "stablehlo.add"(%x, %y) : (tensor<4xf32>, tensor<5xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -91,7 +91,7 @@ func.func @f(%x: tensor<2x4xf32>) -> tensor<2xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{expected 'comparison_direction' EQ, NE, LT, LE, GT or GE, found ''}}
+  // expected-error @+1 {{expected 'comparison_direction' to be EQ, NE, LT, LE, GT or GE, found none}}
   %0 = "stablehlo.compare"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
   return %x : tensor<4xf32>
 }

@@ -2,7 +2,7 @@
 
 func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.updates = 0 : i64})
     attributes {fsdp.program = "step"} {
-  // expected-error @below {{'tensor.empty' op cannot be planned; expected kernel calls, collectives, contiguous views and one level of 'scf.for' (run the Fuse stage first)}}
+  // expected-error @below {{'tensor.empty' op cannot become a command of a program; expected only kernel calls, collectives, contiguous views and one level of 'scf.for' (run the Fuse stage first)}}
   %e = tensor.empty() : tensor<16xf32>
   return %e : tensor<16xf32>
 }
@@ -11,7 +11,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.up
 
 func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<4x4xf32> {fsdp.batch = "x"})
     -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
-  // expected-error @below {{is not one contiguous range at a constant offset}}
+  // expected-error @below {{expected a slice that is one contiguous range, at a constant offset plus a multiple of the loop index}}
   %e = tensor.extract_slice %x[0, 1] [4, 2] [1, 1] : tensor<4x4xf32> to tensor<4x2xf32>
   return %block : tensor<16xf32>
 }
@@ -80,7 +80,7 @@ func.func @eval(%x: tensor<8xf32> {fsdp.batch = "x"}) attributes {fsdp.program =
 
 // -----
 
-// expected-error @below {{batch argument "x" of @step: expected a leading dimension of 3 micro-batches, found 'tensor<2x16xf32>'}}
+// expected-error @below {{batch argument "x" of @step: expected the first dimension to be the number of micro-batches, 3, found 'tensor<2x16xf32>'}}
 func.func @step(%x: tensor<2x16xf32> {fsdp.batch = "x"})
     attributes {fsdp.program = "step", fsdp.micro_batches = 3 : i64} {
   return
@@ -94,7 +94,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
     attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
-  // expected-error @below {{is over 2 ranks, but axis 'shard' of @mesh has 4}}
+  // expected-error @below {{is over 2 ranks, but axis 'shard' of @mesh has 4 ranks}}
   %a = fsdp.unshard %p @u site 0 : tensor<16xf32> -> tensor<16xf32>
   return
 }
@@ -108,7 +108,7 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
     attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
-  // expected-error @below {{is over 2 ranks, but axis 'shard' of @mesh has 4}}
+  // expected-error @below {{is over 2 ranks, but axis 'shard' of @mesh has 4 ranks}}
   %a = fsdp.unshard %p @u site 0 : tensor<32xf32> -> tensor<16xf32>
   return
 }
@@ -161,7 +161,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"}) -> (tensor<32xf32> {fsdp.updates = 0 : i64})
     attributes {fsdp.program = "eval"} {
   %a = fsdp.unshard %p @u site 0 : tensor<32xf32> -> tensor<16xf32>
-  // expected-error @below {{changes the element type; run fsdp-cast-collectives first}}
+  // expected-error @below {{expected gradients with the element type of the shard, 'bf16', found 'tensor<16xf32>'; run fsdp-cast-collectives first}}
   %g = fsdp.reduce_scatter @u avg params [0] (%a) : (tensor<16xf32>) -> tensor<32xbf16>
   return %p : tensor<32xf32>
 }

@@ -30,21 +30,21 @@ func.func @loss() {
 
 // -----
 
-// expected-error@+1 {{expected at least one argument with 'fsdp.param': there is nothing to train}}
+// expected-error@+1 {{expected at least one argument with 'fsdp.param', found none: there is nothing to train}}
 func.func @loss(%x: tensor<f32> {fsdp.batch = "x"}) -> tensor<f32> {
   return %x : tensor<f32>
 }
 
 // -----
 
-// expected-error@+1 {{parameter 'w': expected a tensor of static shape and of floats, or of integers of 1, 8, 16, 32 or 64 bits, found 'tensor<?xf32>'}}
+// expected-error@+1 {{parameter 'w': expected a tensor of static shape whose elements are floats, or integers of 1, 8, 16, 32 or 64 bits, found 'tensor<?xf32>'}}
 func.func @loss(%w: tensor<?xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{parameter 'q': expected a tensor of static shape and of floats, or of integers of 1, 8, 16, 32 or 64 bits, found 'tensor<4xi4>'}}
+// expected-error@+1 {{parameter 'q': expected a tensor of static shape whose elements are floats, or integers of 1, 8, 16, 32 or 64 bits, found 'tensor<4xi4>'}}
 func.func @loss(%q: tensor<4xi4> {fsdp.param = "q", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
   return
 }
@@ -59,7 +59,7 @@ func.func @loss(%q: tensor<4xi8> {fsdp.param = "q", fsdp.init = #fsdp.init<const
 
 // -----
 
-// expected-error@+1 {{parameter 'w': expected initial values in 'fsdp.init', as in #fsdp.init<normal, 0.0, 0.02>}}
+// expected-error@+1 {{parameter 'w': expected 'fsdp.init' with the distribution of the initial values, as in #fsdp.init<normal, 0.0, 0.02>, found none}}
 func.func @loss(%w: tensor<4xf32> {fsdp.param = "w"}) {
   return
 }
@@ -85,14 +85,14 @@ func.func @loss(%a: tensor<16777216x16777216xf32> {fsdp.param = "h.0.w", fsdp.in
 func.func @loss(
     // expected-note@+1 {{the first one is here}}
     %a: tensor<4xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
-    // expected-error@+1 {{expected one argument per parameter, found a second one for "w"; tied parameters are one argument used twice}}
+    // expected-error@+1 {{expected one argument per parameter, found a second one for "w"; pass tied parameters as one argument}}
     %b: tensor<4xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{expected a module that is not sharded yet}}
+// expected-error@+1 {{expected a module without meshes and units: this one is sharded already}}
 module {
   // expected-note@+1 {{found this declaration}}
   fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]

@@ -28,5 +28,5 @@ fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
 fsdp.unit @root shards 1 x 64 : f32 reshard false [
   #fsdp.param<"v", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>,
   #fsdp.param<"w", tensor<4xf32>, 16, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected an argument for each of 2 parameters of the units, found 1}}
+// expected-error@+1 {{expected an argument for each of the 2 parameters of the units, found 1 argument}}
 func.func @loss(%w: tensor<4xf32> {fsdp.param = "w"}) { return }

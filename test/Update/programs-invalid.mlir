@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-accumulate-gradients -verify-diagnostics -split-input-file
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
-// expected-error@+1 {{expected program 'step', 'eval' or 'reference', found "train"}}
+// expected-error@+1 {{expected 'fsdp.program' to be "step", "eval" or "reference", found "train"}}
 func.func @f() attributes {fsdp.program = "train"} { return }
 func.func private @s() attributes {fsdp.program = "step", fsdp.mesh = @mesh}
 
@@ -21,14 +21,14 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}) attributes {fsdp.program = 
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected unit 'u' as 'tensor<64xf32>', found 'tensor<32xf32>'}}
+// expected-error@+1 {{expected the argument for unit 'u' to have type 'tensor<64xf32>', found 'tensor<32xf32>'}}
 func.func @step(%s: tensor<32xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} { return }
 
 // -----
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = false, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected at least one parameter that is trained; all are frozen}}
+// expected-error@+1 {{expected at least one trainable parameter, found only frozen ones}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} { return }
 
 // -----
@@ -44,7 +44,7 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> tensor<
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected the gradient of unit 'u' as a float tensor of 64 elements, found 'tensor<4xf32>'}}
+// expected-error@+1 {{expected the gradient of unit 'u' to be a 1-D float tensor of 64 elements, found 'tensor<4xf32>'}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>, %g: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l, %g : tensor<f32>, tensor<4xf32>
 }
@@ -52,14 +52,14 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>, %g: tensor
 // -----
 
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected attribute 'fsdp.mesh' to name an op 'fsdp.mesh', found no attribute}}
+// expected-error@+1 {{expected attribute 'fsdp.mesh' to name an 'fsdp.mesh' op, found no attribute}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step"} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }
 
 // -----
 
-// expected-error@+1 {{expected attribute 'fsdp.mesh' to name an op 'fsdp.mesh', found a 'func.func'}}
+// expected-error@+1 {{expected attribute 'fsdp.mesh' to name an 'fsdp.mesh' op, found a 'func.func'}}
 func.func @step() attributes {fsdp.program = "step", fsdp.mesh = @step} { return }
 
 // -----
@@ -69,14 +69,14 @@ fsdp.unit @u shards 2 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh, fsdp.micro_batches = 4 : i64} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }
-// expected-error@+1 {{expected 'fsdp.micro_batches' of 8, the micro-batches of the step times its ranks, found 2}}
+// expected-error@+1 {{expected 'fsdp.micro_batches' to be 8, the number of micro-batches of the step times the number of ranks, found 2}}
 func.func @reference(%s: tensor<128xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<128xf32>) attributes {fsdp.program = "reference", fsdp.micro_batches = 2 : i64} {
   return %l, %s : tensor<f32>, tensor<128xf32>
 }
 
 // -----
 
-// expected-error@+1 {{expected at least one micro-batch per step, found 0}}
+// expected-error@+1 {{expected 'fsdp.micro_batches' of the step to be at least 1, found 0}}
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh, fsdp.micro_batches = 0 : i64} {
@@ -91,7 +91,7 @@ fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }
-// expected-error@+1 {{expected one program 'step', found a second one, @again}}
+// expected-error@+1 {{expected only one function with the program 'step', found a second one, @again}}
 func.func @again(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }

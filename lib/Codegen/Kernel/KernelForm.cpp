@@ -45,7 +45,7 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
       return kernel.emitError("argument ")
-             << number << " expected a tensor of static shape with integer, index or float "
+             << number << ": expected a tensor of static shape with integer, index or float "
              << "elements, found " << argument.getType();
     info.bindingBytes.push_back(getStorageBytes(type));
     std::optional<int64_t> result = getResultOf(kernel, number);
@@ -60,18 +60,21 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
              << describeCount(kernel.getNumResults(), "result", "results")
              << "; expected a number in [0, " << kernel.getNumResults() << ")";
     if (covered[*result])
-      return kernel.emitError("argument ")
-             << number << " names result " << *result << ", which already has a destination";
+      return kernel.emitError("argument ") << number << " is a second destination of result "
+                                           << *result << "; expected one argument with '" << outAttr
+                                           << "' or '" << inoutAttr << "' per result";
     if (kernel.getResultTypes()[*result] != type)
       return kernel.emitError("argument ")
-             << number << " of type " << type << " cannot hold result " << *result << " of type "
-             << kernel.getResultTypes()[*result];
+             << number << " is the destination of result " << *result
+             << ": expected the type of the result, " << kernel.getResultTypes()[*result]
+             << ", found " << type;
     covered[*result] = true;
   }
   for (auto [index, has] : llvm::enumerate(covered))
     if (!has)
-      return kernel.emitError("result ") << index << " has no destination: mark an argument with '"
-                                         << outAttr << "' or '" << inoutAttr << "'";
+      return kernel.emitError("result ")
+             << index << " has no destination: expected an argument with '" << outAttr << " = "
+             << index << "' or '" << inoutAttr << " = " << index << "', found none";
   return success();
 }
 

@@ -140,13 +140,15 @@ LogicalResult ReadDropoutMarkersPass::readBatch() {
   else if (deciding)
     diag << "expected a static number, found " << deciding.getType();
   else
-    diag << "found " << (inputs.empty() ? "no input" : "inputs whose first dimensions differ");
+    diag << "found "
+         << (inputs.empty() ? "no batch input" : "inputs whose first dimensions differ");
   for (BlockArgument input : inputs)
     diag.attachNote(input.getLoc())
         << "argument " << getPosition(input) << " is " << input.getType();
   if (!deciding && !inputs.empty())
-    diag.attachNote(entry.getLoc()) << "the first dimension of an input named 'tokens' would be "
-                                       "used: name one with --batch=INDEX=tokens";
+    diag.attachNote(entry.getLoc())
+        << "name the input whose first dimension is the number of samples 'tokens', with "
+           "--batch=INDEX=tokens";
   return diag;
 }
 
@@ -158,23 +160,22 @@ LogicalResult ReadDropoutMarkersPass::checkPlace(func::CallOp call, const BatchP
     return success();
   if (place.kind == BatchPlace::Unknown) {
     call.emitWarning("cannot tell in which dimension of ")
-        << type << " the samples lie; dropout takes them to be in dimension 0, so that its random "
-        << "numbers may depend on the number of ranks";
+        << type << " the samples lie; assuming dimension 0: if that is wrong, the random numbers "
+        << "of dropout depend on the number of ranks";
     return success();
   }
   InFlightDiagnostic diag = call.emitError("dropout expected the ")
                             << batch << " samples of the batch in dimension 0 of " << type
                             << ", found ";
   if (place.kind == BatchPlace::None) {
-    diag << "a tensor without them";
+    diag << "a tensor that does not depend on the batch";
     diag.attachNote()
         << "this tensor is equal on all ranks, but each rank would drop different elements of "
            "it: apply dropout after adding it to a tensor of the samples";
   } else {
-    diag << "them " << (place.outer > 1 ? "as the inner part of " : "in ") << "dimension "
-         << place.dim;
+    diag << "them in dimension " << place.dim;
     if (place.outer > 1)
-      diag << ", after another dimension of size " << place.outer;
+      diag << ", merged after another dimension of size " << place.outer;
     diag.attachNote() << "the random numbers would depend on the number of ranks: transpose the "
                          "tensor before dropout, so that its first dimension is the batch";
   }
@@ -185,7 +186,7 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   if (call->getParentOp() != entry) {
     auto caller = dyn_cast<func::FuncOp>(call->getParentOp());
     return call.emitError("a dropout marker must be called by '@")
-           << entry.getSymName() << "' itself, found it in '"
+           << entry.getSymName() << "' itself, found a call in '"
            << (caller ? "@" + caller.getSymName().str()
                       : call->getParentOp()->getName().getStringRef().str())
            << "'";
@@ -193,8 +194,8 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   auto type = call.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(call.getOperand(0).getType())
                                          : RankedTensorType();
   if (!type || call.getNumResults() != 1 || call.getResult(0).getType() != type)
-    return call.emitError("a dropout marker takes one ranked tensor and returns a tensor of its "
-                          "type, found ")
+    return call.emitError("a dropout marker takes one ranked tensor and returns a tensor of the "
+                          "same type, found ")
            << call.getOperandTypes() << " -> " << call.getResultTypes();
   Type element = type.getElementType();
   if (!type.hasStaticShape() ||

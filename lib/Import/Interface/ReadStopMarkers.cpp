@@ -97,7 +97,7 @@ LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
     return success();
   InFlightDiagnostic diag = op->emitError("expected '")
                             << stopGradientAttr
-                            << "' on a 'linalg.generic' that yields its one input, found it on "
+                            << "' on a 'linalg.generic' that yields its only input, found it on "
                             << (isa<linalg::GenericOp>(op)
                                     ? std::string("a 'linalg.generic' that yields something else")
                                     : ("'" + op->getName().getStringRef() + "'").str());
@@ -114,7 +114,7 @@ LogicalResult ReadStopMarkersPass::replace(Operation *op) {
       inputs == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
   if (!type || op->getNumResults() != 1 || op->getResult(0).getType() != type) {
     InFlightDiagnostic diag = op->emitError("a stop-gradient marker takes one ranked tensor and "
-                                            "returns a tensor of its type, found ");
+                                            "returns a tensor of the same type, found ");
     diag << op->getOperandTypes() << " -> " << op->getResultTypes();
     return diag;
   }

@@ -242,8 +242,8 @@ FailureOr<Value> Elementwise::lowerCompare() {
           .Case("GE", {{F::OGE, isTruth ? I::uge : I::sge}})
           .Default(std::nullopt);
   if (!predicate)
-    return op->emitError("expected 'comparison_direction' EQ, NE, LT, LE, GT or GE, found '")
-           << direction << "'";
+    return op->emitError("expected 'comparison_direction' to be EQ, NE, LT, LE, GT or GE, found ")
+           << (direction.empty() ? "none" : ("'" + direction + "'").str());
   if (isFloat())
     return Value(arith::CmpFOp::create(b, loc, predicate->first, x(), y()));
   return Value(arith::CmpIOp::create(b, loc, predicate->second, x(), y()));
@@ -322,7 +322,7 @@ FailureOr<Value> Elementwise::lowerClamp() {
 /// Lowers an op that has one operand, or two operands of the same type.
 FailureOr<Value> Elementwise::lowerUniform() {
   if (operands.size() == 2 && x().getType() != y().getType())
-    return op->emitError("expected two operands of one type, found ")
+    return op->emitError("expected two operands of the same type, found ")
            << x().getType() << " and " << y().getType();
   FailureOr<Value> value = Value();
   if (op->getName().stripDialect() == "compare" && operands.size() == 2)
