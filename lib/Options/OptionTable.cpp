@@ -15,7 +15,6 @@
 #include "fsdpcommon/LocatedJson.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include <cmath>
 
 using namespace mlir::fsdp;
 using llvm::StringRef;
@@ -24,11 +23,7 @@ using llvm::StringRef;
 static bool isFactor(double number) { return number >= 1e-30 && number <= 1e30; }
 
 static std::string checkMagnitude(double number) {
-  if (!(number >= 0 && std::isfinite(number)))
-    return "expected a finite number of at least 0";
-  return number == 0 || isFactor(number)
-             ? ""
-             : "expected 0 or a number from 1e-30 to 1e30, which f32 can hold";
+  return number == 0 || isFactor(number) ? "" : "expected 0 or a number from 1e-30 to 1e30";
 }
 
 static std::string checkDecay(double number) {
@@ -106,11 +101,11 @@ OptionRow OptionRow::range(int64_t least, int64_t most, const char *unit) && {
   std::string expected = "expected ";
   if (kind == OptionKind::word)
     expected +=
-        "a number of bytes of at least " + std::to_string(least) + ", also as 512k, 13.5M or 2G";
+        "a number of bytes of at least " + std::to_string(least) + ", such as 512k, 13.5M or 2G";
   else if (most == INT64_MAX)
-    expected += "at least " + std::to_string(least);
+    expected += "a number of at least " + std::to_string(least);
   else
-    expected += std::to_string(least) + " to " + std::to_string(most);
+    expected += "a number from " + std::to_string(least) + " to " + std::to_string(most);
   expected += unit;
   auto printed = print;
   return std::move(*this).check([=](const StepOptions &options) -> std::string {
@@ -219,6 +214,9 @@ std::optional<std::string> mlir::fsdp::setOption(StepOptions &options, StringRef
   if (std::optional<std::string> expected = row->read(options, text))
     return spell(name) + "=" + show(text) + ": " + *expected;
   options.origins[name] = origin;
+  std::string &given = options.texts[name];
+  bool appends = row->kind == OptionKind::list && !given.empty();
+  given = appends ? given + "," + text.str() : text.str();
   return std::nullopt;
 }
 
@@ -228,7 +226,7 @@ std::optional<std::string> mlir::fsdp::checkValues(const StepOptions &options) {
       continue;
     for (const auto &check : row.checks)
       if (std::string expected = check(options); !expected.empty())
-        return spell(row.name) + "=" + show(row.printOne(options)) + ": " + expected;
+        return spell(row.name) + "=" + show(options.texts.lookup(row.name)) + ": " + expected;
   }
   return std::nullopt;
 }

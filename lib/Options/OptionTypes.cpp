@@ -58,8 +58,12 @@ Problem mlir::fsdp::readValue(StringRef text, bool &value) {
 }
 
 Problem mlir::fsdp::readValue(StringRef text, int64_t &value) {
-  return text.getAsInteger(0, value) ? Problem("expected an integer of at most 64 bits")
-                                     : std::nullopt;
+  if (!text.getAsInteger(0, value))
+    return std::nullopt;
+  StringRef digits = text;
+  digits.consume_front("-");
+  bool isTooLarge = !digits.empty() && llvm::all_of(digits, llvm::isDigit);
+  return isTooLarge ? "expected an integer of at most 64 bits" : "expected an integer";
 }
 
 Problem mlir::fsdp::readValue(StringRef text, double &value) {
@@ -82,6 +86,24 @@ static bool isTooManyBytes(StringRef text) {
   return !digits.empty() && text.size() - digits.size() < 2 &&
          digits.find_first_not_of("0123456789.") == StringRef::npos && digits.count('.') < 2 &&
          digits.split('.').first.ltrim('0').size() > 8;
+}
+
+/// Returns the error for `text`, which is not a number of bytes. `digits` is `text` without a unit.
+static std::string explainBytes(StringRef text, StringRef digits) {
+  if (isTooManyBytes(text))
+    return "expected a number of bytes of at most 9223372036854775807 (8 EiB)";
+  constexpr const char *examples = ", such as 1048576, 512k, 13.5M or 2G";
+  if (digits.count('.') == 1 && digits.find_first_not_of("0123456789.") == StringRef::npos) {
+    if (digits.starts_with(".") || digits.ends_with("."))
+      return "expected a digit before and after the point, as in 0.5M";
+    if (digits.size() < text.size())
+      return "expected at least 1 byte, found less than 1 byte";
+    return "expected a whole number of bytes" + std::string(examples) + ", found " +
+           text.take_front(40).str() + " bytes";
+  }
+  bool isNegative = digits.consume_front("-") && !digits.empty() && llvm::isDigit(digits.front());
+  return std::string("expected a number of bytes ") + (isNegative ? "of at least 0" : "in digits") +
+         examples;
 }
 
 Problem mlir::fsdp::readValue(StringRef text, Bytes &value) {
@@ -112,9 +134,7 @@ Problem mlir::fsdp::readValue(StringRef text, Bytes &value) {
     value = number * unit;
     return std::nullopt;
   }
-  return isTooManyBytes(text)
-             ? "expected a number of bytes of at most 9223372036854775807 (8 EiB)"
-             : "expected a number of bytes of at least 0, also as 512k, 13.5M or 2G";
+  return explainBytes(text, digits);
 }
 
 std::vector<std::string> mlir::fsdp::printValue(bool value) { return {value ? "true" : "false"}; }

@@ -199,20 +199,25 @@ static std::optional<std::vector<std::string>> spell(const JsonValue &value, Opt
 
 void ConfigReader::applyOwn(const OptionRow &option, const JsonValue &value,
                             const ConfigOrigin &place) {
-  static constexpr StringRef expected[] = {"true or false", "an integer", "a number",
-                                           "a string, or a list or an object of such",
-                                           "a string, or a list or an object of such"};
+  static constexpr StringRef expected[] = {
+      "true or false", "an integer", "a number",
+      "a string, or a list or an object that contains strings or numbers",
+      "a string, or a list or an object that contains strings or numbers"};
   std::optional<std::vector<std::string>> values = spell(value, option.kind);
   if (!values)
     return failKind(place, value, expected[static_cast<unsigned>(option.kind)]);
   set(option.name, std::move(*values), place);
 }
 
-/// Returns the choices of a row as text: "FULL_SHARD, SHARD_GRAD_OP or NO_SHARD".
+/// Returns the supported values of a row as text: "FULL_SHARD, SHARD_GRAD_OP or NO_SHARD". Returns
+/// an empty text if the row lists no supported value.
 static std::string listChoices(const ConfigRow &row) {
   std::vector<std::string> choices;
   for (const ConfigMapping &mapping : row.mappings)
-    choices.push_back(mapping.theirs.front().str());
+    if (mapping.ours != "!" && mapping.theirs.front() != "*")
+      choices.push_back(mapping.theirs.front().str());
+  if (choices.empty())
+    return "";
   std::string last = choices.back();
   choices.pop_back();
   return choices.empty() ? last : llvm::join(choices, ", ") + " or " + last;
@@ -228,8 +233,12 @@ void ConfigReader::applyWord(const ConfigRow &row, StringRef text, const ConfigO
     return fail(place, "expected " + listChoices(row) + ", found " + text);
   if (match->ours == "-")
     return row.why.empty() ? void() : remark(place, "accepted, no effect: " + row.why);
-  if (match->ours == "!")
-    return fail(place, text + " is refused: " + row.why);
+  if (match->ours == "!") {
+    std::string choices = listChoices(row);
+    return fail(place, choices.empty()
+                           ? "this key is not supported: " + row.why
+                           : "expected " + choices + ", found " + text.str() + ": " + row.why);
+  }
   StringRef option = row.options.empty() ? StringRef() : row.options.front(), value = match->ours;
   if (size_t colon = value.find(':'); colon != StringRef::npos) {
     option = value.take_front(colon);
@@ -240,7 +249,7 @@ void ConfigReader::applyWord(const ConfigRow &row, StringRef text, const ConfigO
   std::string spelled = value == "*" ? text.str() : value.str();
   if (unsigned power = 0; value == "2^*") {
     if (text.getAsInteger(10, power) || power > 62)
-      return fail(place, "expected a power of two from 0 to 62, found " + text);
+      return fail(place, "expected an exponent of 2 from 0 to 62, found " + text);
     spelled = std::to_string(int64_t(1) << power);
   }
   if (!setSpecial(option, spelled, place))
@@ -392,7 +401,8 @@ void ConfigReader::reconcile() {
                              policy->origin.key + "\")");
   if (!policy && layerClasses)
     return fail(place, "contradicts \"" + layerClasses->key +
-                           "\": units by size or by layer; say which in \"auto_wrap_policy\"");
+                           "\": this key forms units by size, and the other key by layer; choose "
+                           "one of them in \"auto_wrap_policy\"");
   if (!policy)
     set("auto-wrap-policy", {"size"}, place);
   set("min-num-params", {std::to_string(minNumParams->value)}, place);

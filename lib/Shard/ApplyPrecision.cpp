@@ -149,8 +149,11 @@ void ApplyPrecisionPass::warnOfOutput() {
         break;
     }
     if (found && !found.isF32())
-      mlir::emitWarning(func.getLoc()) << "output-dtype has no effect: the model is in " << found
-                                       << " already and determines the type of its outputs itself";
+      mlir::emitWarning(func.getLoc())
+          << "output-dtype '" << outputDtype
+          << "' has no effect: it applies only to a model with f32 parameters, which param-dtype "
+             "converts, found parameters of type "
+          << found;
   }
 }
 

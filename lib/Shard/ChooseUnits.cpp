@@ -35,7 +35,8 @@ LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location 
   if (options.policy != "manual" && !options.wrapFile.empty())
     return needs("wrap", "'manual'");
   if (options.minNumParams < 0)
-    return emitError(loc) << "min-num-params: expected at least 0, found " << options.minNumParams;
+    return emitError(loc) << "min-num-params: expected a number of at least 0, found "
+                          << options.minNumParams;
   if (options.policy != "transformer" && options.policy != "size" && options.minNumParams > 0)
     return needs("min-num-params", "'size' or 'transformer'");
   return success();

@@ -84,12 +84,14 @@ LogicalResult WrapFile::readEntry(const JsonValue &value) {
     const JsonMember *unit = value.find("unit"), *params = value.find("params");
     if (!unit || !params)
       return fail(value) << "expected both \"unit\" and \"params\", as in {\"unit\": \"ends\", "
-                            "\"params\": [\"wte\"]}";
+                            "\"params\": [\"wte\"]}, found no "
+                         << (unit ? "\"params\"" : "\"unit\"");
     if (!unit->value.is(Kind::string) || unit->value.text.empty())
-      return fail(unit->value) << "expected the name of a unit, found " << unit->value.describe();
+      return fail(unit->value) << "expected the name of a unit, a string that is not empty, found "
+                               << unit->value.describe();
     if (!params->value.is(Kind::array) || params->value.elements.empty())
-      return fail(params->value) << "expected a list of patterns, found "
-                                 << (params->value.is(Kind::array) ? "an empty one"
+      return fail(params->value) << "expected a list of at least one pattern, found "
+                                 << (params->value.is(Kind::array) ? "an empty list"
                                                                    : params->value.describe());
     entry.unit = StringAttr::get(origin.getContext(), unit->value.text);
     for (const JsonValue &pattern : params->value.elements)
@@ -109,8 +111,8 @@ LogicalResult WrapFile::read() {
     return emitError(problem.line ? at(problem.line, problem.column) : origin)
            << "wrap: '" << path << "': " << problem.message;
   if (!list->is(Kind::array) || list->elements.empty())
-    return fail(*list) << "expected a list of patterns such as [\"h.*\"], found "
-                       << (list->is(Kind::array) ? "an empty one" : list->describe());
+    return fail(*list) << "expected a list of at least one pattern, such as [\"h.*\"], found "
+                       << (list->is(Kind::array) ? "an empty list" : list->describe());
   for (const JsonValue &value : list->elements)
     if (failed(readEntry(value)))
       return failure();

@@ -52,7 +52,8 @@ FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
   int64_t ranks = 1;
   for (int64_t factor : llvm::concat<int64_t>(mesh.replicate, mesh.shard)) {
     if (factor > kMaxRanks || (ranks *= factor) > kMaxRanks) {
-      emitError() << "mesh '" << text << "': expected at most " << kMaxRanks << " ranks";
+      emitError() << "mesh '" << text << "': expected at most " << kMaxRanks
+                  << " ranks in all axes together, found more";
       return failure();
     }
   }

@@ -47,15 +47,13 @@ static LogicalResult readReshard(const PlacementTexts &texts, PlacementChoice &c
   if (!ranks)
     return success();
   if (shards % ranks != 0) {
-    InFlightDiagnostic diag =
-        emitError(loc)
-        << "reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that "
-           "divides shard="
-        << shards << " of the mesh:";
+    InFlightDiagnostic diag = emitError(loc) << "reshard-after-forward: expected 'true', 'false' "
+                                                "or a number of ranks that divides shard="
+                                             << shards << " of the mesh (";
     for (int64_t divisor = 1; divisor <= shards; ++divisor)
       if (shards % divisor == 0)
-        diag << " " << divisor;
-    return diag << "; found '" << texts.reshard << "'";
+        diag << (divisor > 1 ? ", " : "") << divisor;
+    return diag << "), found '" << texts.reshard << "'";
   }
   choice.gathersAgain = ranks > 1 || shards == 1;
   choice.within = ranks > 1 && ranks < shards ? ranks : 0;
@@ -77,7 +75,8 @@ static void warnOfPlaces(const PlacementTexts &texts, const PlacementChoice &cho
     return;
   if (choice.getShards() == 1 && row.state > 0 && row.state < 2)
     emitWarning(loc) << "sharding-strategy '" << texts.strategy << "' shards nothing on mesh '"
-                     << texts.mesh << "': axis 'shard' has one rank; this is no_shard";
+                     << texts.mesh
+                     << "': axis 'shard' has one rank, so the plan is that of no_shard";
   if (row.parameters == 0 && choice.root != ReshardRoot::Backward)
     emitWarning(loc) << "reshard-root '" << texts.root
                      << "' has no effect: with sharding-strategy '" << texts.strategy
@@ -96,10 +95,10 @@ FailureOr<PlacementChoice> fsdp::readPlacement(const PlacementTexts &texts, Loca
     return failure();
   PlacementChoice choice{*mesh, &getStrategy(*strategy)};
   if (choice.strategy->needsGroups && choice.getReplicas() == 1)
-    return emitError(loc)
-           << "sharding-strategy '" << texts.strategy
-           << "' needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh '"
-           << texts.mesh << "'";
+    return emitError(loc) << "sharding-strategy '" << texts.strategy
+                          << "' needs at least 2 groups of ranks: expected a mesh with replicate "
+                             "of at least 2, as in --mesh=replicate=2,shard=4, found '"
+                          << texts.mesh << "'";
   auto storage = readOption<ParamStorage>(loc, "param-storage", texts.storage);
   if (failed(storage))
     return failure();

@@ -370,14 +370,14 @@ LogicalResult ApplyOptimizerPass::readOptions() {
            << stateRounding << "'";
   narrow = stateDtype == "bf16";
   if (stateRounding != "stochastic" && !narrow)
-    return mlir::emitError(loc, "optimizer-state-rounding: expected optimizer-state-dtype "
-                                "'bf16', found 'f32', which is not rounded");
+    return mlir::emitError(loc, "optimizer-state-rounding '")
+           << stateRounding
+           << "' needs optimizer-state-dtype 'bf16', found 'f32', which is not rounded";
   OptimizerOptions options{optimizerName, beta1, beta2, eps, weightDecay, momentum};
   optimizer = createOptimizer(options, [&] { return mlir::emitError(loc); });
   if (optimizer && narrow && optimizer->getStateNames().empty())
-    return mlir::emitError(
-        loc,
-        "optimizer-state-dtype: sgd without momentum has no state; remove it, or give momentum");
+    return mlir::emitError(loc, "optimizer-state-dtype 'bf16' has no effect: sgd without momentum "
+                                "has no state; remove optimizer-state-dtype, or give momentum");
   return success(optimizer != nullptr);
 }
 

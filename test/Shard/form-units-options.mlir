@@ -17,13 +17,13 @@
 // RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=quarter_shard" 2>&1 | FileCheck %s --check-prefix=STRATEGY
 // STRATEGY: error: sharding-strategy: expected no_shard, zero1, zero2, shard_grad_op, full_shard, hybrid_shard, hybrid_shard_zero2 or hfsdp, found 'quarter_shard'
 // RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=hfsdp mesh=shard=4" 2>&1 | FileCheck %s --check-prefix=GROUPS
-// GROUPS: error: sharding-strategy 'hfsdp' needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh 'shard=4'
+// GROUPS: error: sharding-strategy 'hfsdp' needs at least 2 groups of ranks: expected a mesh with replicate of at least 2, as in --mesh=replicate=2,shard=4, found 'shard=4'
 // RUN: not fsdp-opt %s --fsdp-form-units="reshard-root=never" 2>&1 | FileCheck %s --check-prefix=ROOT
 // ROOT: error: reshard-root: expected forward, backward or step, found 'never'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2x6 reshard-after-forward=5" 2>&1 | FileCheck %s --check-prefix=DIVIDES
-// DIVIDES: error: reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that divides shard=12 of the mesh: 1 2 3 4 6 12; found '5'
+// DIVIDES: error: reshard-after-forward: expected 'true', 'false' or a number of ranks that divides shard=12 of the mesh (1, 2, 3, 4, 6, 12), found '5'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2 reshard-after-forward=4" 2>&1 | FileCheck %s --check-prefix=LARGE
-// LARGE: error: reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that divides shard=2 of the mesh: 1 2; found '4'
+// LARGE: error: reshard-after-forward: expected 'true', 'false' or a number of ranks that divides shard=2 of the mesh (1, 2), found '4'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2 reshard-after-forward=maybe" 2>&1 | FileCheck %s --check-prefix=MAYBE
 // MAYBE: error: reshard-after-forward: {{.*}}, found 'maybe'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=4 reshard-after-forward=2 sharding-strategy=shard_grad_op" 2>&1 | FileCheck %s --check-prefix=AGAIN
@@ -31,7 +31,7 @@
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=4 reshard-after-forward=2 auto-wrap-policy=none" -o /dev/null 2>&1 | FileCheck %s --check-prefix=IDLE
 // IDLE: warning: reshard-after-forward=2 has no effect: only the root unit is gathered, which is kept until the backward unless reshard-root is 'forward'
 // RUN: not fsdp-opt %s --fsdp-form-units="min-num-params=-5" 2>&1 | FileCheck %s --check-prefix=MIN
-// MIN: error: min-num-params: expected at least 0, found -5
+// MIN: error: min-num-params: expected a number of at least 0, found -5
 // RUN: not fsdp-opt %s --fsdp-form-units="transformer-layer=blocks.*" 2>&1 | FileCheck %s --check-prefix=NOTHING
 // NOTHING: error: transformer-layer pattern 'blocks.*' matches no parameter; names look like 'h.0.w' and 'h.1.w'
 // RUN: not fsdp-opt %s --fsdp-form-units="transformer-layer=h.[" 2>&1 | FileCheck %s --check-prefix=GLOB

@@ -3,7 +3,7 @@
 // RUN: not fsdp-opt %s --fsdp-apply-optimizer="optimizer-state-dtype=f16" 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: optimizer-state-dtype: expected f32 or bf16, found 'f16'
 // RUN: not fsdp-opt %s --fsdp-apply-optimizer="optimizer-state-dtype=bf16 optimizer=sgd" 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: optimizer-state-dtype: sgd without momentum has no state; remove it, or give momentum
+// NONE: error: optimizer-state-dtype 'bf16' has no effect: sgd without momentum has no state; remove optimizer-state-dtype, or give momentum
 // RUN: sed 's/bf16/f64/g' %s | not fsdp-opt - --fsdp-apply-optimizer="optimizer-state-dtype=bf16" 2>&1 | FileCheck %s --check-prefix=WIDE
 // WIDE: error: {{.*}}optimizer-state-dtype: expected parameters of f32 or narrower for state in bf16, found f64
 

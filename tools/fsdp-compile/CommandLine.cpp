@@ -232,11 +232,20 @@ static std::string listStages() {
 /// Returns an error about an option that --search does not support, or nothing.
 static std::optional<std::string> checkSearch(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
-  if (driver.explain != ExplainKind::None || !driver.report.empty() || !driver.whatIf.empty() ||
-      driver.emit != EmitKind::None || !driver.compileTo.empty() || !driver.alsoMesh.empty() ||
-      !driver.signKey.empty() || driver.noCode || !driver.dumpPhasesTo.empty() || driver.timing)
-    return "--search prints a table, and -o writes the best plan's options: remove other options "
-           "about the output, and compile with --config=OUT.json";
+  for (auto [isGiven, name] : std::initializer_list<std::pair<bool, StringRef>>{
+           {driver.explain != ExplainKind::None, "--explain"},
+           {!driver.report.empty(), "--report"},
+           {!driver.whatIf.empty(), "--what-if"},
+           {driver.emit != EmitKind::None, "--emit"},
+           {!driver.compileTo.empty(), "--compile-to"},
+           {!driver.alsoMesh.empty(), "--also-mesh"},
+           {!driver.signKey.empty(), "--sign-key"},
+           {driver.noCode, "--no-code"},
+           {!driver.dumpPhasesTo.empty(), "--dump-phases-to"},
+           {driver.timing, "--timing"}})
+    if (isGiven)
+      return "--search prints a table, and -o writes the best plan's options: remove " +
+             name.str() + ", or give it when you compile with --config=OUT.json";
   if (options.isGiven("overlap") && !options.plan.overlap)
     return "--search compares plans with --overlap: remove --overlap=false";
   if (!driver.output.empty() && options.plan.checkpointing == "auto")

@@ -78,7 +78,7 @@ static LogicalResult makeLoss(func::FuncOp func) {
         work = element;
     }
   if (results.empty())
-    return func.emitError("expected a float tensor of static shape among the results");
+    return func.emitError("expected a float tensor of static shape among the results, found none");
   OpBuilder b(terminator);
   Value loss = results.front();
   if (results.size() > 1 || cast<RankedTensorType>(loss.getType()).getRank() != 0) {

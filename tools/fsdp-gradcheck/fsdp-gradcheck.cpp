@@ -142,7 +142,7 @@ static int run(const CommandLine &options) {
     llvm::errs() << "fsdp-gradcheck: error: '" << options.input << "': expected a public function";
     if (!options.function.empty())
       llvm::errs() << " @" << options.function;
-    llvm::errs() << "\n";
+    llvm::errs() << ", found none\n";
     return 2;
   }
   std::unique_ptr<Engine> forward = Engine::create(std::move(subject->forward));

@@ -120,7 +120,7 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
   bool emulates = line.device == "emulate", emits = !line.emit.empty(),
        saves = !line.saveBundle.empty();
   if (line.gemm != "nvptx" && (line.gemm != "cublaslt" || !emits))
-    return "--gemm=" + line.gemm + ": expected nvptx, or with --emit cublaslt";
+    return "--gemm=" + line.gemm + ": expected nvptx, or cublaslt together with --emit";
   if (emits && saves)
     return std::string("--emit prints kernels, --save-bundle writes them: give one of them");
   if (line.target.getNumOccurrences() && !emulates && !emits && !saves)

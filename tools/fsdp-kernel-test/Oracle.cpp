@@ -61,7 +61,8 @@ LogicalResult fsdp::verifySources(ArrayRef<func::FuncOp> kernels) {
       auto source = sourceOf(kernel, argument.getArgNumber());
       if (!source)
         return kernel.emitError("argument ")
-               << argument.getArgNumber() << ": expected fsdp.from = [\"kernel\", result]";
+               << argument.getArgNumber() << ": expected fsdp.from = [\"kernel\", result], found "
+               << kernel.getArgAttr(argument.getArgNumber(), "fsdp.from");
       auto found = results.find(*source);
       if (found == results.end() || found->second != argument.getType())
         return kernel.emitError("argument ") << argument.getArgNumber() << ": expected a kernel '"

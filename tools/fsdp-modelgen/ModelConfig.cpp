@@ -6,7 +6,8 @@
 
 #include "ModelConfig.h"
 #include "llvm/ADT/Twine.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace mlir;
@@ -42,6 +43,13 @@ static int64_t defaultIntermediate(Family family, int64_t hidden) {
   return (8 * hidden / 3 + 255) / 256 * 256;
 }
 
+/// Returns a number with up to 6 digits.
+static std::string formatNumber(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", number);
+  return text;
+}
+
 namespace {
 class Faults {
 public:
@@ -57,7 +65,7 @@ public:
   }
   void positive(StringRef name, double value) {
     require(std::isfinite(value) && value > 0,
-            "expected a positive " + name + ", found " + std::to_string(value));
+            "expected a positive " + name + ", found " + formatNumber(value));
   }
 };
 } // namespace
@@ -72,9 +80,11 @@ static void checkElements(const ModelConfig &config, Faults &faults) {
       double(config.layers) * config.hidden * (4.0 * config.hidden + 3.0 * *config.intermediate);
   faults.require(tokens * widest <= limit, "the model is too large: " + Twine(config.batch) +
                                                " · " + Twine(*config.seq) + " · " + Twine(widest) +
-                                               " elements in one tensor");
-  faults.require(weights + double(config.vocab) * config.hidden <= limit,
-                 "the model has too many parameters");
+                                               " elements in one tensor, expected at most 2^56");
+  faults.require(
+      weights + double(config.vocab) * config.hidden <= limit,
+      "the model is too large: expected at most 2^56 elements of parameters, found about " +
+          formatNumber(weights + double(config.vocab) * config.hidden));
 }
 
 static void checkHeads(const ModelConfig &config, Faults &faults) {
@@ -83,11 +93,11 @@ static void checkHeads(const ModelConfig &config, Faults &faults) {
                                            "), found " + Twine(kvHeads) +
                                            "; every key/value head serves as many query heads");
   if (config.family == Family::GPT2) {
-    faults.require(kvHeads == heads, "gpt2 has as many kv-heads as heads (" + Twine(heads) +
-                                         "), found " + Twine(kvHeads));
-    faults.require(headDim * heads == config.hidden, "gpt2 has head-dim · heads = hidden (" +
-                                                         Twine(config.hidden) + "), found " +
-                                                         Twine(headDim) + " · " + Twine(heads));
+    faults.require(kvHeads == heads, "expected gpt2 to have as many kv-heads as heads (" +
+                                         Twine(heads) + "), found " + Twine(kvHeads));
+    faults.require(headDim * heads == config.hidden,
+                   "expected gpt2 to have head-dim · heads = hidden (" + Twine(config.hidden) +
+                       "), found " + Twine(headDim) + " · " + Twine(heads));
     faults.require(*config.seq <= config.positions,
                    "expected seq of at most the " + Twine(config.positions) +
                        " learned positions, found " + Twine(*config.seq) +
@@ -121,7 +131,7 @@ std::vector<std::string> ModelConfig::resolve() {
     if (!(rate >= 0 && rate < 1)) {
       faults.require(false,
                      "expected dropout to be a probability of at least 0 and below 1, found " +
-                         llvm::formatv("{0:f3}", rate).str());
+                         formatNumber(rate));
       break;
     }
   if (!faults.messages.empty())
@@ -149,7 +159,10 @@ std::vector<std::string> ModelConfig::resolve() {
                         scaling.highFreqFactor > scaling.lowFreqFactor &&
                         scaling.originalPositions > 0),
                    "expected rope scaling with 0 < low_freq_factor < high_freq_factor and "
-                   "original_max_position_embeddings of at least 1");
+                   "original_max_position_embeddings of at least 1, found low_freq_factor " +
+                       formatNumber(scaling.lowFreqFactor) + ", high_freq_factor " +
+                       formatNumber(scaling.highFreqFactor) +
+                       " and original_max_position_embeddings " + Twine(scaling.originalPositions));
   }
   return faults.messages;
 }

@@ -97,6 +97,8 @@ struct StepOptions {
 
   /// Origin of the value of each option that the user set. The key is the name of the option.
   llvm::StringMap<OptionOrigin> origins = {};
+  /// Text of each of these values, as the user wrote it.
+  llvm::StringMap<std::string> texts = {};
 
   OptionOrigin getOrigin(llvm::StringRef name) const {
     auto found = origins.find(name);

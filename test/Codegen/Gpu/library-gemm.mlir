@@ -1,7 +1,7 @@
 // Contractions that are one call of cuBLASLt including the epilogue, and contractions that are not.
 // RUN: fsdp-kernel-test %s --target=sm_90a --gemm=cublaslt --emit=ptx | FileCheck %s
 // RUN: not fsdp-kernel-test %s --gemm=cublaslt 2>&1 | FileCheck %s --check-prefix=USAGE
-// USAGE: --gemm=cublaslt: expected nvptx, or with --emit cublaslt
+// USAGE: --gemm=cublaslt: expected nvptx, or cublaslt together with --emit
 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #km = affine_map<(m, n, k) -> (k, m)>
