@@ -76,8 +76,8 @@ LogicalResult UnitOp::verify() {
       return emitOpError("'within' expected parameters that are sharded over \"shard\", found "
                          "parameters that every rank stores");
     if (llvm::none_of(llvm::seq<int64_t>(2, shards), [&](int64_t n) { return shards % n == 0; }))
-      return emitOpError("'within' needs a number of shards that has a divisor other than 1 and "
-                         "itself, found ")
+      return emitOpError("'within' expected shards that can be divided into several groups of at "
+                         "least 2, found ")
              << describeCount(shards, "shard", "shards");
     if (*within < 2 || *within >= shards || shards % *within != 0)
       return emitOpError("'within' expected a number from 2 to ")

@@ -127,8 +127,9 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
 
 /// Emits the error that some of `axes` are not axes of the program's mesh.
 static LogicalResult emitWrongAxes(Operation *op, ArrayAttr axes) {
-  return op->emitOpError("expected axes of the program's mesh, or one group \"AXIS:N\" with N that "
-                         "divides the size of the axis, found ")
+  return op->emitOpError(
+             "expected axes of the program's mesh, or a single entry \"AXIS:N\" with N that "
+             "divides the size of the axis, found ")
          << axes;
 }
 
@@ -243,7 +244,9 @@ static LogicalResult emitOverlap(Operation *op, SliceAttr source, SliceAttr targ
   auto describe = [](SliceAttr slice) {
     std::string text =
         (Twine(slice.getBytes()) + " bytes at offset " + Twine(slice.getOffset())).str();
-    return slice.getPiece() ? text + " (and the pieces of other ranks)" : text;
+    if (slice.getPiece())
+      text += ", repeated every " + std::to_string(slice.getPiece()) + " bytes for other ranks";
+    return text;
   };
   return op->emitOpError("expected source and target not to overlap, found a source of ")
          << describe(source) << ", and a target of " << describe(target) << ", in "

@@ -94,9 +94,9 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
   int64_t last = -1;
   for (int64_t index : params) {
     if (index < 0 || index >= unit->getNumParams()) // (C2)
-      return op->emitOpError("'params' names parameter ")
-             << index << ", but " << name << " has "
-             << describeCount(unit->getNumParams(), "parameter", "parameters");
+      return op->emitOpError("'params' contains index ")
+             << index << "; expected indices of parameters, which are less than "
+             << unit->getNumParams() << " for " << name;
     if (index <= last) // (C2)
       return op->emitOpError("expected the indices in 'params' to increase, found [")
              << params << "]";
@@ -447,11 +447,11 @@ LogicalResult DispatchOp::verify() {
     if (operand == -1)
       continue;
     if (operand < 0 || operand >= getNumOperands()) // (C3)
-      return emitOpError("'inplace' names operand ")
-             << operand << ", but the op has "
-             << describeCount(getNumOperands(), "operand", "operands");
+      return emitOpError("'inplace' contains ")
+             << operand << "; expected -1 or indices of operands, which are less than "
+             << getNumOperands();
     if (!taken.insert(operand).second) // (C3)
-      return emitOpError("'inplace' names operand ")
+      return emitOpError("'inplace' contains operand ")
              << operand << " twice; expected each operand at most once";
     if (getOperand(operand).getType() != result.getType()) // (C3)
       return emitOpError("result of type ")

@@ -108,7 +108,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{'params' names parameter 1, but @u has 1 parameter}}
+  // expected-error @below {{'params' contains index 1; expected indices of parameters, which are less than 1 for @u}}
   %t = fsdp.reduce_scatter_start @u sum params [1] (%g) channel 1 id 3 : (tensor<4x4xf32>) -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return

@@ -95,7 +95,7 @@ func.func @f(%s: tensor<12xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%g: tensor<4x4xf32>) {
-  // expected-error @below {{'params' names parameter 1, but @u has 1 parameter}}
+  // expected-error @below {{'params' contains index 1; expected indices of parameters, which are less than 1 for @u}}
   %w = fsdp.reduce_scatter @u sum params [1] (%g) : (tensor<4x4xf32>) -> tensor<16xf32>
   return
 }
@@ -174,7 +174,7 @@ func.func @f(%x: tensor<6x10xf32>, %t: tensor<6xi64>) {
 
 // dispatch (C3): one operand for two results
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{'inplace' names operand 0 twice; expected each operand at most once}}
+  // expected-error @below {{'inplace' contains operand 0 twice; expected each operand at most once}}
   %y:2 = fsdp.dispatch (%x) inplace [0, 0] : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield %a, %a : tensor<8xf32>, tensor<8xf32>
@@ -207,7 +207,7 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 3 []
 // -----
 
 // unit (C6)
-// expected-error @below {{'within' needs a number of shards that has a divisor other than 1 and itself, found 2 shards}}
+// expected-error @below {{'within' expected shards that can be divided into several groups of at least 2, found 2 shards}}
 fsdp.unit @u shards 2 x 16 : f32 reshard true within 2 []
 
 // -----
@@ -367,7 +367,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 // dispatch (C3)
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{'inplace' names operand 1, but the op has 1 operand}}
+  // expected-error @below {{'inplace' contains 1; expected -1 or indices of operands, which are less than 1}}
   %y = fsdp.dispatch (%x) inplace [1] : (tensor<8xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield %a : tensor<8xf32>

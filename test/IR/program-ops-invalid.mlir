@@ -510,7 +510,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or one group "AXIS:N" with N that divides the size of the axis, found ["rows"]}}
+  // expected-error @below {{expected axes of the program's mesh, or a single entry "AXIS:N" with N that divides the size of the axis, found ["rows"]}}
   fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 128] of 16 x f32 over ["rows"]
 }
 
@@ -563,7 +563,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or one group "AXIS:N" with N that divides the size of the axis, found ["shard:3"]}}
+  // expected-error @below {{expected axes of the program's mesh, or a single entry "AXIS:N" with N that divides the size of the axis, found ["shard:3"]}}
   fsdp.fill @g[0, 32] piece 32 of ["shard:3"]
 }
 
@@ -575,7 +575,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or one group "AXIS:N" with N that divides the size of the axis, found ["replicate", "shard:2"]}}
+  // expected-error @below {{expected axes of the program's mesh, or a single entry "AXIS:N" with N that divides the size of the axis, found ["replicate", "shard:2"]}}
   fsdp.collective 0 all_reduce @g[0, 64] -> @g[64, 64] of 16 x f32 over ["replicate", "shard:2"] reduce sum
 }
 
@@ -587,7 +587,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected source and target not to overlap, found a source of 64 bytes at offset 0 (and the pieces of other ranks), and a target of 128 bytes at offset 0, in @g}}
+  // expected-error @below {{expected source and target not to overlap, found a source of 64 bytes at offset 0, repeated every 64 bytes for other ranks, and a target of 128 bytes at offset 0, in @g}}
   fsdp.collective 0 all_gather @g[0, 64] piece 64 of ["replicate"] -> @g[0, 128] of 16 x f32 over ["shard"]
 }
 
