@@ -72,8 +72,11 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
     }
     return success();
   }
-  if (isa<ContributeOp>(o))
-    return f.name == "score_grad" ? success() : o.emitOpError("is allowed in 'score_grad' only");
+  if (isa<ContributeOp>(o)) {
+    if (f.name == "score_grad")
+      return success();
+    return o.emitOpError("is allowed only in 'score_grad', found in '") << f.name << "'";
+  }
   bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(o.getDialect()) ||
                isa<RandomElementOp>(o);
   SmallVector<Type> types(o.getOperandTypes());
@@ -144,17 +147,21 @@ static LogicalResult checkAttention(Op op) {
                    o = typeOf(op.getO()), lse = typeOf(op.getLse());
   Type element = q.getElementType();
   for (RankedTensorType type : {q, k, v})
-    if (!type.hasStaticShape() || type.getElementType() != element) // (C1)
-      return op.emitOpError("expected Q, K and V of static shape and the same element type, found ")
-             << q << ", " << k << " and " << v;
+    if (!type.hasStaticShape()) // (C1)
+      return op.emitOpError("expected Q, K and V of static shape, found ") << type;
+  if (k.getElementType() != element || v.getElementType() != element) // (C1)
+    return op.emitOpError("expected Q, K and V to have the same element type, found ")
+           << element << " (Q), " << k.getElementType() << " (K) and " << v.getElementType()
+           << " (V)";
   for (RankedTensorType type : {q, k, v, o})
     if (type.hasStaticShape() && !fitsElements(type.getShape())) // (C1)
       return op.emitOpError("expected Q, K, V and O of at most 2^48 elements, found ") << type;
-  if (k.getDimSize(0) != q.getDimSize(0) ||
-      v.getShape().drop_back() != k.getShape().drop_back()) // (C2)
-    return op.emitOpError("expected Q, K and V of the same batch size, and K and V with equal "
-                          "numbers of heads and keys; found ")
-           << q << ", " << k << " and " << v;
+  if (k.getDimSize(0) != q.getDimSize(0)) // (C2)
+    return op.emitOpError("expected Q and K to have the same batch size, found ")
+           << q.getDimSize(0) << " (Q) and " << k.getDimSize(0) << " (K)";
+  if (v.getShape().drop_back() != k.getShape().drop_back()) // (C2)
+    return op.emitOpError("expected K and V to be equal in all dimensions but the last, found ")
+           << k << " (K) and " << v << " (V)";
   if (q.getDimSize(3) != k.getDimSize(3)) // (C3)
     return op.emitOpError("expected Q and K to have the same head dimension, found ")
            << q.getDimSize(3) << " (Q) and " << k.getDimSize(3) << " (K)";
@@ -242,7 +249,7 @@ LogicalResult AttentionGradOp::verify() {
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C14)
       return emitOpError("expected the gradient of captured tensor ")
              << std::distance(getCaptures().begin(), llvm::find(getCaptures(), x))
-             << " to have its shape, " << x.getType() << ", found " << dx.getType();
+             << " to have the shape of this tensor, " << x.getType() << ", found " << dx.getType();
   return success();
 }
 
@@ -250,7 +257,8 @@ LogicalResult ContributeOp::verify() {
   auto grad = cast<AttentionGradOp>((*this)->getParentOp());
   auto argument = dyn_cast<BlockArgument>(getCapture());
   if (!argument || argument.getOwner()->getParent() != &grad.getScoreGrad()) // (C1)
-    return emitOpError("expected an argument of 'score_grad'");
+    return emitOpError("expected the captured tensor to be an argument of 'score_grad', found ")
+           << describeValue(getCapture());
   int64_t rank = typeOf(getCapture()).getRank();
   if (static_cast<int64_t>(getIndices().size()) != rank) // (C2)
     return emitOpError("expected ")
@@ -265,13 +273,17 @@ LogicalResult RandomElementOp::verify() {
     return emitOpError("expected a float result for distribution 'uniform', found ")
            << getResult().getType();
   if (getSite() > std::numeric_limits<uint32_t>::max()) // (C2)
-    return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
-  if (getKeep().has_value() != bernoulli) // (C3)
-    return emitOpError(bernoulli ? "'bernoulli' requires the attribute 'keep'"
-                                 : "'uniform' takes no attribute 'keep'");
+    return emitOpError("expected a site from 0 to 2^32 - 1, found ")
+           << static_cast<int64_t>(getSite());
+  if (bernoulli && !getKeep()) // (C3)
+    return emitOpError("expected 'keep' after 'bernoulli', found none");
+  if (!bernoulli && getKeep()) // (C3)
+    return emitOpError("expected no 'keep' after 'uniform', found 'keep' ")
+           << getKeep()->convertToDouble();
   if (bernoulli &&
       !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C3)
-    return emitOpError("expected 'keep' in [0, 1], found ") << getKeep()->convertToDouble();
+    return emitOpError("expected 'keep' to be a probability, from 0 to 1, found ")
+           << getKeep()->convertToDouble();
   return success();
 }
 

@@ -22,7 +22,8 @@ LogicalResult MeshOp::verify() {
   llvm::StringSet<> names;
   for (auto axis : getAxes().getAsRange<AxisAttr>()) {
     if (!names.insert(axis.getName()).second) // (C1)
-      return emitOpError("has two axes called '") << axis.getName() << "'";
+      return emitOpError("expected axes with different names, found two called '")
+             << axis.getName() << "'";
     if (axis.getName().contains(':')) // (C1)
       return emitOpError("expected no ':' in the name of axis '")
              << axis.getName() << "': 'axis:N' denotes groups of N neighbours on an axis";
@@ -60,7 +61,8 @@ LogicalResult UnitOp::verify() {
              << ", the end of the parameters before it, found " << param.getOffset();
     end = param.getOffset() + param.getType().getNumElements();
     if (!names.insert(param.getName()).second) // (C3)
-      return emitOpError("has two parameters called '") << param.getName() << "'";
+      return emitOpError("expected parameters with different names, found two called '")
+             << param.getName() << "'";
   }
   if (end > getFlatSize()) // (C2)
     return emitOpError("the last parameter ends at element ")
@@ -112,7 +114,7 @@ LogicalResult UnitOp::verify() {
     for (auto [name, axes] : states) {
       if (axes.size() > order.size() || axes.getValue() != order.getValue().take_front(axes.size()))
         return emitOpError("'placement' expected ")
-               << name << " to be a prefix of " << order << ", found " << axes;
+               << name << " to be [], [\"shard\"] or " << order << ", found " << axes;
       if (axes.size() < before.second.size())
         return emitOpError("'placement' expected ")
                << name << " to have at least the axes of " << before.first << ", " << before.second
@@ -174,7 +176,7 @@ LogicalResult LayoutOp::verify() {
     return emitOpError("expected the workspace at an offset that is a multiple of ")
            << arenaAlignment << ", found " << getWorkspaceOffset();
   if (getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes()) // (C3)
-    return emitOpError("the workspace of ")
+    return emitOpError("the workspace ('shared_bytes' + 'workers' * 'worker_bytes') of ")
            << getWorkspaceBytes() << " bytes at offset " << getWorkspaceOffset() << " ends at "
            << getWorkspaceOffset() + getWorkspaceBytes() << ", after the end of the device arena ("
            << getArenaBytes() << " bytes)";
@@ -197,7 +199,8 @@ LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) < 0) // (C1)
     return emitOpError("expected a size of at least 0, found ") << static_cast<int64_t>(getBytes());
   if (getMemory(*this) == Memory::file && (getHost() || !isPersistent())) // (C3)
-    return emitOpError("expected no 'in' and no 'host' on a buffer with 'fsdp.file'");
+    return emitOpError("expected no 'in' and no 'host' on a buffer with 'fsdp.file', found ")
+           << (getHost() ? "'host'" : "'in'");
   bool range = getFirst() && getLast();
   if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
     return emitOpError("expected all of 'in', 'from' and 'to', or none of them, found only ")
@@ -250,15 +253,16 @@ LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getMicroBatches() > 1 &&
       (type.getRank() == 0 ||
        type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
-    return emitOpError("expected the first dimension to be the number of micro-batches, ")
+    return emitOpError("expected the first dimension to have the size of 'micro_batches', ")
            << getMicroBatches() << ", found " << type;
   int64_t limit = getLimit();
   for (int64_t id : getExtraIds().value_or(ArrayRef<int64_t>())) { // (C3)
     if (limit <= 0)
       return emitOpError("with extra ids expected a 'limit' of at least 1, found ") << limit;
     if (id >= 0 && id < limit)
-      return emitOpError("expected extra ids outside [0, ")
-             << limit << "), the ids below 'limit', found " << id;
+      return emitOpError("'or' contains id ")
+             << id << ", which 'limit " << limit
+             << "' already allows; expected ids that are negative or at least " << limit;
   }
   return success();
 }

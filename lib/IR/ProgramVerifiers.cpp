@@ -59,8 +59,8 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       types.push_back(getResult(result).getType());
   }
   if (kernel->getArgumentTypes() != ArrayRef<Type>(types)) // (C2)
-    return emitOpError("expected the operands, then the results with -1 in 'inplace', to have the "
-                       "argument types of ")
+    return emitOpError("expected the operands, followed by the results whose entry in 'inplace' "
+                       "is -1, to have the argument types of ")
            << getKernelAttr() << ", (" << kernel->getArgumentTypes() << "), found (" << types
            << ")";
   for (auto [result, mark] : llvm::enumerate(marks)) {
@@ -91,8 +91,9 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     std::optional<int64_t> id = collective ? collective.getId() : getInFlightId(op);
     if (!id || ids.insert(*id).second)
       return WalkResult::advance();
-    op->emitOpError("expected a unique id, found ")
-        << *id << " a second time"; // violates (C4) of collectives or (C3) of copies
+    op->emitOpError("has id ") // violates (C4) of collectives or (C3) of copies
+        << *id << ", like an earlier operation; expected an id that no other collective or "
+        << "asynchronous copy of the program has";
     return WalkResult::interrupt();
   });
   if (unique.wasInterrupted())
@@ -127,9 +128,12 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
 
 /// Emits the error that some of `axes` are not axes of the program's mesh.
 static LogicalResult emitWrongAxes(Operation *op, ArrayAttr axes) {
-  return op->emitOpError(
-             "expected axes of the program's mesh, or a single entry \"AXIS:N\" with N that "
-             "divides the size of the axis, found ")
+  for (auto axis : axes.getAsRange<StringAttr>())
+    if (axes.size() > 1 && axis.getValue().contains(':'))
+      return op->emitOpError("expected a group of neighbours, ")
+             << axis << ", to be the only entry of the axes, found " << axes;
+  return op->emitOpError("expected names of axes of the program's mesh, or one entry \"AXIS:N\" "
+                         "whose N divides the size of the axis, found ")
          << axes;
 }
 
@@ -346,7 +350,8 @@ static LogicalResult checkWaited(Operation *op) {
   int64_t channel = getChannel(op);
   std::optional<int64_t> id = getInFlightId(op);
   if (channel < 0 || (channel > 0 && !id))
-    return op->emitOpError("expected channel 0, or a positive channel and an id; found channel ")
+    return op->emitOpError("expected channel 0 (synchronous), or a positive channel together with "
+                           "an id; found channel ")
            << channel << (id ? "" : " without an id");
   for (Operation *next = op->getNextNode(); id && next; next = next->getNextNode())
     if (auto wait = dyn_cast<WaitOp>(next); wait && static_cast<int64_t>(wait.getId()) == *id)
@@ -375,9 +380,12 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   bool reduces =
       getKind() == CollectiveKind::reduce_scatter || getKind() == CollectiveKind::all_reduce;
-  if (reduces != getReduction().has_value()) // (C6)
-    return emitOpError() << stringifyCollectiveKind(getKind())
-                         << (reduces ? " requires 'reduce'" : " takes no 'reduce'");
+  StringRef kind = stringifyCollectiveKind(getKind());
+  if (reduces && !getReduction()) // (C6)
+    return emitOpError() << kind << " expected a reduction, such as 'reduce sum', found none";
+  if (!reduces && getReduction()) // (C6)
+    return emitOpError() << kind << " expected no reduction, found 'reduce "
+                         << stringifyReductionKind(*getReduction()) << "'";
   return success();
 }
 
@@ -409,9 +417,9 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!unit) // (C1)
     return emitWrongSymbol(*this, getUnitAttr(), "an 'fsdp.unit'", tables);
   if (getParam() >= unit.getNumParams()) // (C1)
-    return emitOpError() << getUnitAttr() << " has no parameter "
-                         << static_cast<int64_t>(getParam()) << ": expected an index below "
-                         << unit.getNumParams();
+    return emitOpError("expected the index of a parameter, less than ")
+           << unit.getNumParams() << " for " << getUnitAttr() << ", found "
+           << static_cast<int64_t>(getParam());
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)

@@ -31,25 +31,30 @@ LogicalResult RandomOp::verify() {
   Type element = type.getElementType();
   bool bernoulli = getKind() == RandomKind::bernoulli;
   bool flag = element.isInteger(1) && bernoulli;
-  if (!type.hasStaticShape() ||
-      !(flag || element.isF16() || element.isBF16() || element.isF32() || element.isF64())) // (C1)
-    return emitOpError("expected a static shape and elements of f16, bf16, f32 or f64, or of i1 "
-                       "with bernoulli; found ")
-           << type;
+  if (!type.hasStaticShape()) // (C1)
+    return emitOpError("expected a result of static shape, found ") << type;
+  if (!(flag || element.isF16() || element.isBF16() || element.isF32() || element.isF64())) // (C1)
+    return emitOpError("expected elements of f16, bf16, f32")
+           << (bernoulli ? ", f64 or i1" : " or f64") << " for distribution '"
+           << stringifyRandomKind(getKind()) << "', found " << type;
   if (getSite() > std::numeric_limits<uint32_t>::max()) // (C2)
-    return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
+    return emitOpError("expected a site from 0 to 2^32 - 1, found ")
+           << static_cast<int64_t>(getSite());
   int64_t elements = getElementsPerSample();
   if (elements < (getPerSample() ? 1 : 0) || (elements && type.getNumElements() % elements)) // (C3)
     return emitOpError("expected 'per_sample' to be a positive divisor of the number of elements, ")
            << type.getNumElements() << ", found " << elements;
   if (elements > int64_t(1) << 33) // (C3): a sample has at most 2^32 blocks of two numbers
     return emitOpError("expected samples of at most 2^33 elements, found ") << elements;
-  if (getKeep().has_value() != bernoulli) // (C4)
-    return emitOpError(bernoulli ? "'bernoulli' requires the attribute 'keep'"
-                                 : "'uniform' takes no attribute 'keep'");
+  if (bernoulli && !getKeep()) // (C4)
+    return emitOpError("expected 'keep' after 'bernoulli', found none");
+  if (!bernoulli && getKeep()) // (C4)
+    return emitOpError("expected no 'keep' after 'uniform', found 'keep' ")
+           << getKeep()->convertToDouble();
   if (bernoulli &&
       !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C4)
-    return emitOpError("expected 'keep' in [0, 1], found ") << getKeep()->convertToDouble();
+    return emitOpError("expected 'keep' to be a probability, from 0 to 1, found ")
+           << getKeep()->convertToDouble();
   return success();
 }
 

@@ -142,9 +142,9 @@ static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows
   int64_t size = cast<RankedTensorType>(shard).getDimSize(0);
   if (size == int64_t(unit->getShardSize()) || size == unit->getFlatSize()) // (C3)
     return success();
-  return op->emitOpError("expected a shard of ")
-         << name << " (" << unit->getShardSize() << " elements) or its whole buffer ("
-         << unit->getFlatSize() << "), found " << size << " elements";
+  return op->emitOpError("expected the shard tensor to have ")
+         << unit->getShardSize() << " elements (one shard of " << name << ") or "
+         << unit->getFlatSize() << " (the flat buffer of " << name << "), found " << size;
 }
 
 LogicalResult UnshardRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -170,8 +170,7 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
     if (!mesh.hasAxis(axis)) { // (C2)
       InFlightDiagnostic diag =
           op->emitOpError("expected axes of ")
-          << name << ", or groups \"AXIS:N\" with N that divides the size of the axis, found "
-          << axis;
+          << name << ", or groups \"AXIS:N\" whose N divides the size of the axis, found " << axis;
       diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
       return diag;
     }
@@ -197,8 +196,8 @@ static LogicalResult checkGathered(Operation *op, int64_t ranks, Type from, Type
 static LogicalResult checkRoot(Operation *op, int64_t ranks, uint64_t root) {
   if (root < static_cast<uint64_t>(ranks)) // (C3)
     return success();
-  return op->emitOpError("expected a root in [0, ")
-         << ranks << "), found " << static_cast<int64_t>(root);
+  return op->emitOpError("expected 'root' to be the index of a rank in its group, from 0 to ")
+         << ranks - 1 << ", found " << static_cast<int64_t>(root);
 }
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -269,7 +268,9 @@ static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count =
   }
   ArrayRef<Type> types = cast<TokenType>(token.getType()).getTypes();
   if (count && types.size() != *count)
-    return op.emitOpError("expected a token of ") << *count << " value, found " << token.getType();
+    return op.emitOpError("expected the type of the token to contain ")
+           << describeCount(*count, "type", "types") << ", found " << types.size() << " in "
+           << token.getType();
   return types;
 }
 
@@ -310,7 +311,7 @@ template <typename Op>
 static LogicalResult checkSameType(Op op, Type result) {
   if (result == op.getInput().getType())
     return success();
-  return op.emitOpError("expected the token to be of one value of the input's type, ")
+  return op.emitOpError("expected a token whose value has the type of the input, ")
          << op.getInput().getType() << ", found " << result;
 }
 
@@ -396,11 +397,13 @@ static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
 LogicalResult GemmOp::verify() {
   auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
        c = cast<RankedTensorType>(getC().getType());
-  if (a.getRank() < 2 || a.getRank() != b.getRank() || a.getRank() != c.getRank() ||
-      !a.hasStaticShape() || !b.hasStaticShape() || !c.hasStaticShape()) // (C1)
-    return emitOpError("expected A, B and C of static shape with the same number of dimensions, "
-                       "at least 2; found ")
+  if (!a.hasStaticShape() || !b.hasStaticShape() || !c.hasStaticShape()) // (C1)
+    return emitOpError("expected A, B and C of static shape, found ")
            << a << ", " << b << " and " << c;
+  if (a.getRank() < 2 || a.getRank() != b.getRank() || a.getRank() != c.getRank()) // (C1)
+    return emitOpError("expected A, B and C to have the same number of dimensions, at least 2; "
+                       "found ")
+           << a.getRank() << " (A), " << b.getRank() << " (B) and " << c.getRank() << " (C)";
   if (a.getShape().drop_back(2) != c.getShape().drop_back(2) ||
       b.getShape().drop_back(2) != c.getShape().drop_back(2)) // (C2)
     return emitOpError("expected A, B and C to be equal in all dimensions but the last two, found ")
@@ -408,16 +411,21 @@ LogicalResult GemmOp::verify() {
   auto [m, k] = matrixOf(getA(), getTransposeA());
   auto [k2, n] = matrixOf(getB(), getTransposeB());
   if (k != k2 || matrixOf(getC(), false) != std::pair(m, n)) // (C3)
-    return emitOpError("expected matrices A, B and C of M x K, K x N and M x N, ")
-           << (getTransposeA() || getTransposeB() ? "after 'transpose' " : "") << "found " << m
+    return emitOpError("expected A, B and C to be matrices of M x K, K x N and M x N")
+           << (getTransposeA() || getTransposeB() ? " after 'transpose'" : "") << ", found " << m
            << " x " << k << ", " << k2 << " x " << n << " and " << c.getDimSize(c.getRank() - 2)
            << " x " << c.getDimSize(c.getRank() - 1);
   Type element = a.getElementType();
   Type sum = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(getContext())) : element;
-  if (b.getElementType() != element ||
-      (c.getElementType() != element && c.getElementType() != sum)) // (C4)
-    return emitOpError("expected A and B to have the same element type, and C that type or ")
-           << sum << "; found " << a << ", " << b << " and " << c;
+  if (b.getElementType() != element) // (C4)
+    return emitOpError("expected A and B to have the same element type, found ")
+           << element << " (A) and " << b.getElementType() << " (B)";
+  if (c.getElementType() != element && c.getElementType() != sum) { // (C4)
+    InFlightDiagnostic diag = emitOpError("expected C to have the element type ") << element;
+    if (sum != element)
+      diag << " (that of A and B) or " << sum;
+    return diag << ", found " << c.getElementType();
+  }
   if (getResult().getType() != c) // (C5)
     return emitOpError("expected a result of type ") << c << ", found " << getResult().getType();
   if (getBias() && getBias().getType() != RankedTensorType::get({n}, c.getElementType())) // (C6)
@@ -436,8 +444,9 @@ LogicalResult DispatchOp::verify() {
            << getOperandTypes() << "), found (" << body.getArgumentTypes() << ")";
   Operation *end = body.getTerminator();
   if (!isa<YieldOp>(end) || end->getOperandTypes() != getResultTypes()) // (C2)
-    return emitOpError("expected 'fsdp.yield' of types (")
-           << getResultTypes() << "), found '" << end->getName() << "' of types ("
+    return emitOpError(
+               "expected the body to end with an 'fsdp.yield' whose operands have the types (")
+           << getResultTypes() << "), found '" << end->getName() << "' with operands of types ("
            << end->getOperandTypes() << ")";
   if (getInplace().size() != getNumResults()) // (C3)
     return emitOpError("'inplace' expected ") << describeCount(getNumResults(), "entry", "entries")

@@ -2,7 +2,7 @@
 
 // attention (C1)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf64>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected Q, K and V of static shape and the same element type, found}}
+  // expected-error @below {{expected Q, K and V to have the same element type, found 'f32' (Q), 'f64' (K) and 'f32' (V)}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf64>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -32,9 +32,19 @@ func.func @f(%q: tensor<0x2x1152921504606846977x8xf32>) {
 
 // attention (C2)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x6x8xf32>) {
-  // expected-error @below {{expected Q, K and V of the same batch size, and K and V with equal numbers of heads and keys}}
+  // expected-error @below {{expected K and V to be equal in all dimensions but the last, found 'tensor<1x2x5x8xf32>' (K) and 'tensor<1x2x6x8xf32>' (V)}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x6x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention (C2): another batch size
+func.func @f(%q: tensor<2x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{expected Q and K to have the same batch size, found 2 (Q) and 1 (K)}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<2x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<2x4x3x8xf32>, tensor<2x4x3xf32>
   return
 }
 
@@ -354,7 +364,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C14)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
-  // expected-error @below {{expected the gradient of captured tensor 0 to have its shape, 'tensor<4xf32>', found 'tensor<5xf32>'}}
+  // expected-error @below {{expected the gradient of captured tensor 0 to have the shape of this tensor, 'tensor<4xf32>', found 'tensor<5xf32>'}}
   %d:4 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> gradients(tensor<5xf32>)
   return
@@ -367,7 +377,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %d:4 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> gradients(tensor<4xf32>)
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
-    // expected-error @below {{is allowed in 'score_grad' only}}
+    // expected-error @below {{is allowed only in 'score_grad', found in 'score_mod'}}
     fsdp.contribute %s to %m[%h] : f32, tensor<4xf32>
     fsdp.yield %s : f32
   } score_grad(%dc: f32, %s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
@@ -441,7 +451,7 @@ func.func @far_site(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %s = arith.constant 5 : i64
-    // expected-error @below {{expected a site in [0, 2^32), found 4294967296}}
+    // expected-error @below {{expected a site from 0 to 2^32 - 1, found 4294967296}}
     %f = fsdp.random_element uniform seed %s step %s sample %s element %j site 4294967296 : f32
     %y = arith.constant 1.0 : f32
     fsdp.yield %y : f32
@@ -456,7 +466,7 @@ func.func @no_keep(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %s = arith.constant 5 : i64
-    // expected-error @below {{'bernoulli' requires the attribute 'keep'}}
+    // expected-error @below {{expected 'keep' after 'bernoulli', found none}}
     %f = fsdp.random_element bernoulli seed %s step %s sample %s element %j site 3 : f32
     %y = arith.constant 1.0 : f32
     fsdp.yield %y : f32
@@ -471,7 +481,7 @@ func.func @uniform_keep(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %s = arith.constant 5 : i64
-    // expected-error @below {{'uniform' takes no attribute 'keep'}}
+    // expected-error @below {{expected no 'keep' after 'uniform', found 'keep' 5}}
     %f = fsdp.random_element uniform keep 0.5 seed %s step %s sample %s element %j site 3 : f32
     %y = arith.constant 1.0 : f32
     fsdp.yield %y : f32
@@ -486,7 +496,7 @@ func.func @keep_range(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %s = arith.constant 5 : i64
-    // expected-error @below {{expected 'keep' in [0, 1], found 1.5}}
+    // expected-error @below {{expected 'keep' to be a probability, from 0 to 1, found 1.5}}
     %f = fsdp.random_element bernoulli keep 1.5 seed %s step %s sample %s element %j site 3 : f32
     %y = arith.constant 1.0 : f32
     fsdp.yield %y : f32

@@ -38,7 +38,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // all_reduce_start: results
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected the token to be of one value of the input's type, 'tensor<16xf32>', found 'tensor<8xf32>'}}
+  // expected-error @below {{expected a token whose value has the type of the input, 'tensor<16xf32>', found 'tensor<8xf32>'}}
   %t = fsdp.all_reduce_start %s @m ["a"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<8xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<8xf32>>
   return
@@ -49,7 +49,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // all_reduce_start: number of results
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected a token of 1 value, found}}
+  // expected-error @below {{expected the type of the token to contain 1 type, found 2 in}}
   %t = fsdp.all_reduce_start %s @m ["a"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>, tensor<16xf32>>
   %r:2 = fsdp.await %t : !fsdp.token<tensor<16xf32>, tensor<16xf32>>
   return
@@ -61,7 +61,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "b"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" whose N divides the size of the axis, found "b"}}
   %t = fsdp.all_reduce_start %s @m ["b"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
@@ -83,7 +83,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // broadcast_start (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected a root in [0, 2), found 2}}
+  // expected-error @below {{expected 'root' to be the index of a rank in its group, from 0 to 1, found 2}}
   %t = fsdp.broadcast_start %s @m ["a"] root 2 channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return

@@ -7,7 +7,7 @@ fsdp.mesh @m []
 // -----
 
 // mesh (C1)
-// expected-error @below {{has two axes called 'a'}}
+// expected-error @below {{expected axes with different names, found two called 'a'}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>, #fsdp.axis<"a", [2]>]
 
 // -----
@@ -41,7 +41,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 // -----
 
 // unit (C3)
-// expected-error @below {{has two parameters called 'w'}}
+// expected-error @below {{expected parameters with different names, found two called 'w'}}
 fsdp.unit @u shards 1 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>,
   #fsdp.param<"w", tensor<4xf32>, 4, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
@@ -126,7 +126,7 @@ func.func @f(%g: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "b"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" whose N divides the size of the axis, found "b"}}
   %w = fsdp.all_reduce %g @m ["b"] sum : tensor<4xf32>
   return
 }
@@ -246,7 +246,7 @@ fsdp.mesh @m [#fsdp.axis<"shard:2", [4]>]
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "shard:3"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" whose N divides the size of the axis, found "shard:3"}}
   %y = fsdp.all_reduce %x @m ["shard:3"] sum : tensor<4xf32>
   return
 }
@@ -257,7 +257,7 @@ func.func @f(%x: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "shard:"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" whose N divides the size of the axis, found "shard:"}}
   %y = fsdp.all_reduce %x @m ["shard:"] sum : tensor<4xf32>
   return
 }
@@ -281,7 +281,7 @@ fsdp.unit @u shards 1 x 64 : index reshard true []
 // -----
 
 // unit (C4)
-// expected-error @below {{'placement' expected gradients to be a prefix of ["shard", "replicate"], found ["replicate"]}}
+// expected-error @below {{'placement' expected gradients to be [], ["shard"] or ["shard", "replicate"], found ["replicate"]}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = [], gradients = ["replicate"], optimizer = ["shard"]>
 
 // -----
@@ -295,7 +295,7 @@ fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = ["shar
 // broadcast (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected a root in [0, 2), found 2}}
+  // expected-error @below {{expected 'root' to be the index of a rank in its group, from 0 to 1, found 2}}
   %w = fsdp.broadcast %g @m ["a"] root 2 : tensor<4xf32>
   return
 }
@@ -343,7 +343,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 // dispatch (C2)
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{expected 'fsdp.yield' of types ('tensor<8xf32>'), found 'fsdp.yield' of types ()}}
+  // expected-error @below {{expected the body to end with an 'fsdp.yield' whose operands have the types ('tensor<8xf32>'), found 'fsdp.yield' with operands of types ()}}
   %y = fsdp.dispatch (%x) inplace [-1] : (tensor<8xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield
@@ -430,7 +430,7 @@ func.func @f(%s: tensor<64xf32>, %ids: tensor<3xi64>) {
 fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
   #fsdp.param<"w", tensor<16x8xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%g: tensor<3x8xf32>, %ids: tensor<3xi64>) {
-  // expected-error @below {{expected a shard of @u (64 elements) or its whole buffer (128), found 32 elements}}
+  // expected-error @below {{expected the shard tensor to have 64 elements (one shard of @u) or 128 (the flat buffer of @u), found 32}}
   %s = fsdp.reduce_rows @u avg %g at %ids : tensor<3x8xf32>, tensor<3xi64> -> tensor<32xf32>
   return
 }

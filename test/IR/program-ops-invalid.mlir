@@ -45,7 +45,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected the operands, then the results with -1 in 'inplace', to have the argument types of @k, ('tensor<16xf32>', 'tensor<16xf32>'), found ('tensor<16xf32>', 'tensor<8xf32>')}}
+  // expected-error @below {{expected the operands, followed by the results whose entry in 'inplace' is -1, to have the argument types of @k, ('tensor<16xf32>', 'tensor<16xf32>'), found ('tensor<16xf32>', 'tensor<8xf32>')}}
   %0 = fsdp.kernel_call @k(%x, %y) inplace [1] : (tensor<16xf32>, tensor<8xf32>) -> tensor<16xf32>
   return
 }
@@ -141,7 +141,7 @@ fsdp.layout @arena arena 512 block @block {
 // -----
 
 // (layout C3)
-// expected-error @below {{the workspace of 1024 bytes at offset 0 ends at 1024, after the end of the device arena (512 bytes)}}
+// expected-error @below {{the workspace ('shared_bytes' + 'workers' * 'worker_bytes') of 1024 bytes at offset 0 ends at 1024, after the end of the device arena (512 bytes)}}
 fsdp.layout @arena arena 512 attributes {shared_bytes = 1024 : i64} {
 }
 
@@ -263,7 +263,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected the first dimension to be the number of micro-batches, 3, found 'tensor<2x8xf32>'}}
+  // expected-error @below {{expected the first dimension to have the size of 'micro_batches', 3, found 'tensor<2x8xf32>'}}
   fsdp.input_slot "x" @b : tensor<2x8xf32> micro_batches 3
 }
 
@@ -276,7 +276,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected extra ids outside [0, 7), the ids below 'limit', found 3}}
+  // expected-error @below {{'or' contains id 3, which 'limit 7' already allows; expected ids that are negative or at least 7}}
   fsdp.input_slot "x" @b : tensor<8xi64> limit 7 or [-100, 3]
 }
 
@@ -510,7 +510,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or a single entry "AXIS:N" with N that divides the size of the axis, found ["rows"]}}
+  // expected-error @below {{expected names of axes of the program's mesh, or one entry "AXIS:N" whose N divides the size of the axis, found ["rows"]}}
   fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 128] of 16 x f32 over ["rows"]
 }
 
@@ -563,7 +563,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or a single entry "AXIS:N" with N that divides the size of the axis, found ["shard:3"]}}
+  // expected-error @below {{expected names of axes of the program's mesh, or one entry "AXIS:N" whose N divides the size of the axis, found ["shard:3"]}}
   fsdp.fill @g[0, 32] piece 32 of ["shard:3"]
 }
 
@@ -575,7 +575,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or a single entry "AXIS:N" with N that divides the size of the axis, found ["replicate", "shard:2"]}}
+  // expected-error @below {{expected a group of neighbours, "shard:2", to be the only entry of the axes, found ["replicate", "shard:2"]}}
   fsdp.collective 0 all_reduce @g[0, 64] -> @g[64, 64] of 16 x f32 over ["replicate", "shard:2"] reduce sum
 }
 
@@ -622,7 +622,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena mesh @mesh {
   fsdp.collective 3 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
-  // expected-error @below {{expected a unique id, found 3 a second time}}
+  // expected-error @below {{has id 3, like an earlier operation; expected an id that no other collective or asynchronous copy of the program has}}
   fsdp.collective 3 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
 }
 
@@ -656,7 +656,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{all_reduce requires 'reduce'}}
+  // expected-error @below {{all_reduce expected a reduction, such as 'reduce sum', found none}}
   fsdp.collective 0 all_reduce @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
 }
 
@@ -673,7 +673,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{broadcast takes no 'reduce'}}
+  // expected-error @below {{broadcast expected no reduction, found 'reduce sum'}}
   fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] reduce sum
 }
 
@@ -741,7 +741,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{@u has no parameter 1: expected an index below 1}}
+  // expected-error @below {{expected the index of a parameter, less than 1 for @u, found 1}}
   fsdp.initialise @u parameter 1
 }
 
@@ -858,7 +858,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected channel 0, or a positive channel and an id; found channel 3 without an id}}
+  // expected-error @below {{expected channel 0 (synchronous), or a positive channel together with an id; found channel 3 without an id}}
   fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64}
 }
 
@@ -876,7 +876,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena mesh @mesh {
   fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
-  // expected-error @below {{expected a unique id, found 5 a second time}}
+  // expected-error @below {{has id 5, like an earlier operation; expected an id that no other}}
   fsdp.copy @s[0, 8] -> @g[8, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
   fsdp.wait 5
 }

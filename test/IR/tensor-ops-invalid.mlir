@@ -2,7 +2,7 @@
 
 // random (C1)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected a static shape and elements of f16, bf16, f32 or f64, or of i1 with bernoulli}}
+  // expected-error @below {{expected elements of f16, bf16, f32 or f64 for distribution 'uniform', found 'tensor<4xi1>'}}
   %r = fsdp.random uniform seed %s step %s first %s site 0 : tensor<4xi1>
   return
 }
@@ -11,7 +11,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C1)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected a static shape and elements of f16, bf16, f32 or f64}}
+  // expected-error @below {{expected a result of static shape, found 'tensor<?xf32>'}}
   %r = fsdp.random uniform seed %s step %s first %s site 0 : tensor<?xf32>
   return
 }
@@ -20,7 +20,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C2)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected a site in [0, 2^32), found -1}}
+  // expected-error @below {{expected a site from 0 to 2^32 - 1, found -1}}
   %r = fsdp.random uniform seed %s step %s first %s site -1 : tensor<4xf32>
   return
 }
@@ -47,7 +47,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C4)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{'uniform' takes no attribute 'keep'}}
+  // expected-error @below {{expected no 'keep' after 'uniform', found 'keep' 5}}
   %r = fsdp.random uniform keep 0.5 seed %s step %s first %s site 0 : tensor<4xf32>
   return
 }
@@ -56,7 +56,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C4)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{'bernoulli' requires the attribute 'keep'}}
+  // expected-error @below {{expected 'keep' after 'bernoulli', found none}}
   %r = fsdp.random bernoulli seed %s step %s first %s site 0 : tensor<4xf32>
   return
 }
@@ -65,7 +65,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C4)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected 'keep' in [0, 1], found}}
+  // expected-error @below {{expected 'keep' to be a probability, from 0 to 1, found}}
   %r = fsdp.random bernoulli keep 1.5 seed %s step %s first %s site 0 : tensor<4xf32>
   return
 }
@@ -74,7 +74,7 @@ func.func @f(%s: tensor<i64>) {
 
 // gemm (C1)
 func.func @f(%a: tensor<4xf32>, %b: tensor<4x2xf32>, %c: tensor<4x2xf32>) {
-  // expected-error @below {{expected A, B and C of static shape with the same number of dimensions, at least 2; found}}
+  // expected-error @below {{expected A, B and C to have the same number of dimensions, at least 2; found 1 (A), 2 (B) and 2 (C)}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0.0 : tensor<4xf32>, tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
   return
 }
@@ -92,7 +92,7 @@ func.func @f(%a: tensor<2x3x4xf32>, %b: tensor<3x4x5xf32>, %c: tensor<2x3x5xf32>
 
 // gemm (C3)
 func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
-  // expected-error @below {{expected matrices A, B and C of M x K, K x N and M x N, after 'transpose' found 4 x 3, 4 x 5 and 3 x 5}}
+  // expected-error @below {{expected A, B and C to be matrices of M x K, K x N and M x N after 'transpose', found 4 x 3, 4 x 5 and 3 x 5}}
   %r = fsdp.gemm %a, %b into %c transpose [true, false] alpha 1.0 beta 0.0 : tensor<3x4xf32>, tensor<4x5xf32>, tensor<3x5xf32> -> tensor<3x5xf32>
   return
 }
@@ -101,7 +101,7 @@ func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
 
 // gemm (C4)
 func.func @f(%a: tensor<3x4xbf16>, %b: tensor<4x5xbf16>, %c: tensor<3x5xf64>) {
-  // expected-error @below {{expected A and B to have the same element type, and C that type or 'f32'; found}}
+  // expected-error @below {{expected C to have the element type 'bf16' (that of A and B) or 'f32', found 'f64'}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0.0 : tensor<3x4xbf16>, tensor<4x5xbf16>, tensor<3x5xf64> -> tensor<3x5xf64>
   return
 }
