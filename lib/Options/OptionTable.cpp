@@ -231,7 +231,7 @@ std::optional<std::string> mlir::fsdp::checkValues(const StepOptions &options) {
   return std::nullopt;
 }
 
-/// Returns `text` with {name} replaced by the value of the option `name`.
+/// Returns `text` with {name} replaced by the value of the option `name`, as the user wrote it.
 static std::string fillIn(StringRef text, const StepOptions &options) {
   std::string filled;
   while (!text.empty()) {
@@ -239,7 +239,7 @@ static std::string fillIn(StringRef text, const StepOptions &options) {
     filled += before;
     auto [name, after] = rest.split('}');
     if (const OptionRow *row = findOption(name))
-      filled += row->printOne(options);
+      filled += options.isGiven(name) ? options.texts.lookup(name) : row->printOne(options);
     text = after;
   }
   return filled;

@@ -122,7 +122,7 @@ void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.storage == ParamStorage::Both && llvm::none_of(parameters, isNarrow))
     mlir::emitWarning(loss.getLoc())
         << "param-storage 'both' has no effect: no parameter that is trained is narrower "
-           "than f32; param-dtype makes those of an f32 model so";
+           "than f32; give an f32 model with --param-dtype=bf16 or f16, or a bf16 or f16 model";
 }
 
 /// Returns the function to shard and names it @loss. Fails if the module is already sharded, or
@@ -251,8 +251,8 @@ LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
     return success();
   return mlir::emitError(loss.getLoc())
          << "no parameter can be trained: all parameters (" << parameters.size()
-         << ") are frozen or integers; remove parameters from --freeze or from the sidecar's list, "
-            "or remove the attribute 'fsdp.frozen'";
+         << ") are frozen or integers; remove parameters from --freeze, or remove \"frozen\" from "
+            "--params-file or the attribute 'fsdp.frozen' from the model";
 }
 
 LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {

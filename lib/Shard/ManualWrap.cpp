@@ -142,9 +142,9 @@ LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const En
                                   << "that '" << pattern.getText() << "' matches, such as '"
                                   << param.name << "', is in another unit";
         if (owner)
-          diag.attachNote(owner->loc) << "it is in the unit of this entry, the first that matches; "
-                                         "put the narrower pattern "
-                                         "first";
+          diag.attachNote(owner->loc) << "'" << param.name
+                                      << "' is in the unit of this entry, the first that matches; "
+                                         "put the narrower pattern first";
         else
           diag.attachNote(origin)
               << "the attribute 'fsdp.unit' of the parameter takes precedence over the list";

@@ -81,11 +81,14 @@ FailureOr<llvm::BitVector> mlir::fsdp::selectNames(ArrayRef<StringRef> names, St
   for (StringRef text : texts) {
     text = text.trim();
     auto glob = llvm::GlobPattern::create(text);
-    if (!glob || text.empty()) {
-      std::string why = "it is empty";
-      if (!glob)
-        why = llvm::toString(glob.takeError());
-      emitError() << option << ": pattern '" << text << "' cannot be read: " << why;
+    if (!glob) {
+      emitError() << option << ": pattern '" << text
+                  << "' cannot be read: " << llvm::toString(glob.takeError());
+      return failure();
+    }
+    if (text.empty()) {
+      emitError() << option << ": expected patterns with a comma between them, found an empty "
+                  << "pattern in '" << patterns << "'";
       return failure();
     }
     bool matched = false;

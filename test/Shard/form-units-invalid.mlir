@@ -52,7 +52,7 @@ func.func @loss(%q: tensor<4xi4> {fsdp.param = "q", fsdp.init = #fsdp.init<const
 // -----
 
 // Integers are frozen.
-// expected-error@+1 {{no parameter can be trained: all parameters (1) are frozen or integers; remove parameters from --freeze or from the sidecar's list, or remove the attribute 'fsdp.frozen'}}
+// expected-error@+1 {{no parameter can be trained: all parameters (1) are frozen or integers; remove parameters from --freeze, or remove "frozen" from --params-file or the attribute 'fsdp.frozen' from the model}}
 func.func @loss(%q: tensor<4xi8> {fsdp.param = "q", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
   return
 }

@@ -23,7 +23,7 @@ CASES = [
      ":1:9: error: wrap: pattern 'blocks.*' matches no parameter; names look like 'h.0.w' and 'h.1.w'"),
     ('["h.*",\n  "h.0.w"]',
      ":2:3: error: wrap: no parameter is left for this unit: every parameter that 'h.0.w' matches, such as 'h.0.w', is in another unit"),
-    ('["h.*",\n  "h.0.w"]', ":1:2: note: it is in the unit of this entry, the first that matches; put the narrower pattern first"),
+    ('["h.*",\n  "h.0.w"]', ":1:2: note: 'h.0.w' is in the unit of this entry, the first that matches; put the narrower pattern first"),
     ('["h.0", "h.1"]', "note: the attribute 'fsdp.unit' of the parameter takes precedence over the list"),
     ('[{"unit": "u"}]', ":1:2: error: wrap: expected both \"unit\" and \"params\", as in {{\"unit\": \"ends\", \"params\": [\"wte\"]}}, found no \"params\""),
     ('[{"unit": "", "params": ["h.0"]}]', ":1:11: error: wrap: expected the name of a unit, a string that is not empty, found the string \"\""),
