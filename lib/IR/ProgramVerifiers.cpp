@@ -377,7 +377,9 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
       getKind() == CollectiveKind::reduce_scatter || getKind() == CollectiveKind::all_reduce;
   if (reduces != getReduction().has_value()) // (C6)
     return emitOpError() << stringifyCollectiveKind(getKind())
-                         << (reduces ? " requires 'reduce'" : " takes no 'reduce'");
+                         << (reduces ? " expected 'reduce' with a reduction (sum or avg), found "
+                                       "no 'reduce'"
+                                     : " combines no values: expected no 'reduce', found one");
   return success();
 }
 

@@ -122,7 +122,7 @@ void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.storage == ParamStorage::Both && llvm::none_of(parameters, isNarrow))
     mlir::emitWarning(loss.getLoc())
         << "param-storage 'both' has no effect: no parameter that is trained is narrower "
-           "than f32; param-dtype makes those of an f32 model so";
+           "than f32; to compute an f32 model with narrower parameters, give param-dtype";
 }
 
 /// Returns the function to shard and names it @loss. Fails if the module is already sharded, or

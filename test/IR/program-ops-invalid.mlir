@@ -656,7 +656,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{all_reduce requires 'reduce'}}
+  // expected-error @below {{all_reduce expected 'reduce' with a reduction (sum or avg), found no 'reduce'}}
   fsdp.collective 0 all_reduce @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
 }
 
@@ -673,7 +673,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{broadcast takes no 'reduce'}}
+  // expected-error @below {{broadcast combines no values: expected no 'reduce', found one}}
   fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] reduce sum
 }
 
