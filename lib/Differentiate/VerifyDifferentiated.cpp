@@ -47,7 +47,8 @@ static bool isMeanOf(FlatSymbolRefAttr name, Value value) {
 static LogicalResult verifyResults(func::FuncOp func) {
   auto loss = dyn_cast<RankedTensorType>(func.getResultTypes()[0]);
   if (!loss || loss.getRank() != 0 || !isa<FloatType>(loss.getElementType()))
-    return func.emitError("expected the loss, a float tensor of rank 0, as first result, found ")
+    return func.emitError(
+               "expected the first result to be the loss, a float tensor of rank 0, found ")
            << func.getResultTypes()[0];
   unsigned next = 1;
   Operation *terminator = func.getBody().front().getTerminator();

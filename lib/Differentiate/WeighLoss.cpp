@@ -169,19 +169,20 @@ static LogicalResult refuse(const LossReader &reader, Location lossLoc) {
                             << "grad-divide=tokens: expected the loss to be 'fsdp.cross_entropy' "
                                "times a constant, found ";
   if (CrossEntropyOp other = reader.unlike) {
-    diag << "the sum of two means over different targets";
+    diag << "two 'fsdp.cross_entropy' ops with different targets or different 'ignore' values";
     CrossEntropyOp first = reader.mean;
     diag.attachNote(first.getLoc())
-        << "the other mean is here; use --grad-divide=average, or count the same targets in both";
+        << "the other op is here; use --grad-divide=average, or give both ops the same targets "
+           "and the same 'ignore' value";
     return diag;
   }
   if (reader.culprit)
     diag << "'" << reader.culprit->getName() << "'";
   else
     diag << "a loss without cross-entropy";
-  diag.attachNote() << "use --grad-divide=average, divide the sum of losses by the number of "
-                       "targets that are not ignored, or attach the loss with "
-                       "--attach-loss=cross_entropy --ignore-index=N";
+  diag.attachNote() << "do one of the following: (1) use --grad-divide=average; (2) in the model, "
+                       "divide the sum of losses by the number of targets that are not ignored; "
+                       "(3) attach the loss with --attach-loss=cross_entropy --ignore-index=N";
   return diag;
 }
 
@@ -189,8 +190,13 @@ LogicalResult WeighLossPass::run(func::FuncOp func) {
   Operation *terminator = func.getBody().front().getTerminator();
   Value loss = terminator->getNumOperands() ? terminator->getOperand(0) : Value();
   auto type = loss ? dyn_cast<RankedTensorType>(loss.getType()) : RankedTensorType();
-  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
-    return func.emitError("expected the loss, a float tensor of rank 0, as first result");
+  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
+    InFlightDiagnostic diag = func.emitError(
+        "expected the first result to be the loss, a float tensor of rank 0, found ");
+    if (!loss)
+      return diag << "no result";
+    return diag << loss.getType();
+  }
   LossReader reader(func);
   if (reader.classify(loss) != Form::Mean)
     return refuse(reader, loss.getLoc());

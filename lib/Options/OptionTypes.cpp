@@ -102,7 +102,8 @@ static std::string explainBytes(StringRef text, StringRef digits) {
            text.take_front(40).str() + " bytes";
   }
   bool isNegative = digits.consume_front("-") && !digits.empty() && llvm::isDigit(digits.front());
-  return std::string("expected a number of bytes ") + (isNegative ? "of at least 0" : "in digits") +
+  return std::string(isNegative ? "a number of bytes cannot be negative; expected a number"
+                                : "expected a number of bytes in digits") +
          examples;
 }
 
@@ -182,8 +183,8 @@ Problem mlir::fsdp::readValue(StringRef text, Prefetch &value) {
                       : name == "copy"     ? &read.copy
                                            : nullptr;
     if (!member || !readDepth(depth, *member))
-      return "expected auto or a number of gathers of at least 0, or these by direction as in "
-             "forward=2,backward=auto,copy=1";
+      return "expected auto or a number of gathers of at least 0, or one of these for each "
+             "direction, as in forward=2,backward=auto,copy=1";
   }
   value = read;
   return std::nullopt;

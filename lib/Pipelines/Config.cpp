@@ -435,7 +435,8 @@ bool mlir::fsdp::checkBatch(const Config &config, int64_t ranks, int64_t batch,
                             int64_t &accumulation, ConfigReport report) {
   if (config.ranks && config.ranks->value != ranks) {
     report(true, config.ranks->origin,
-           Twine(config.ranks->value) + " ranks, but the mesh has " + Twine(ranks));
+           "expected " + Twine(ranks) + ", the number of ranks of the mesh, found " +
+               Twine(config.ranks->value));
     return false;
   }
   if (config.batch && config.batch->value != batch) {

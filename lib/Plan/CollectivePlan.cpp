@@ -167,9 +167,10 @@ FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) 
                  mesh.getAxisSize(shardAxis) % ranks == 0;
   if (mesh.getAxisSize(shardAxis) == ranks || isGroup)
     return mesh.getNeighbours(shardAxis, ranks);
-  InFlightDiagnostic diag = op->emitOpError("is over ")
-                            << ranks << " ranks, but axis '" << shardAxis << "' of " << name
-                            << " has " << mesh.getAxisSize(shardAxis) << " ranks";
+  InFlightDiagnostic diag = op->emitOpError("communicates among ")
+                            << describeCount(ranks, "rank", "ranks") << "; expected the "
+                            << mesh.getAxisSize(shardAxis) << " ranks of axis '" << shardAxis
+                            << "' of " << name;
   diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
   return diag;
 }

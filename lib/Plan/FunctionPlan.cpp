@@ -118,7 +118,8 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
     if (!offset)
       return op->emitOpError(
           "expected a slice that is one contiguous range, at a constant offset plus a multiple of "
-          "the loop index; make it part of an 'fsdp.dispatch'");
+          "the loop index, found gaps between its elements or another offset; make it part of an "
+          "'fsdp.dispatch'");
     place.offset += offset->bytes;
     place.stride += offset->stride;
   }
@@ -242,15 +243,17 @@ LogicalResult FunctionPlan::planReturn(func::ReturnOp op) {
     bool exists = updates && updates.getInt() >= 0 && updates.getInt() < function.getNumArguments();
     if (!exists || !seen.try_emplace(updates.getInt(), index).second) {
       InFlightDiagnostic diag = op.emitOpError("result ");
-      diag << index << " of @" << function.getName() << ": expected '" << FSDPDialect::updatesAttr
-           << "' to name an argument that no other result updates, found ";
+      diag << index << " of @" << function.getName() << ": ";
       if (!updates)
-        return diag << "no '" << FSDPDialect::updatesAttr << "'";
-      diag << updates.getInt();
+        return diag << "expected '" << FSDPDialect::updatesAttr
+                    << "' with the index of the argument that the result updates, found none";
+      diag << "'" << FSDPDialect::updatesAttr << " = " << updates.getInt() << "' names argument "
+           << updates.getInt();
       if (exists)
-        return diag << ", which result " << seen.lookup(updates.getInt()) << " updates too";
-      return diag << ", but the function has "
-                  << describeCount(function.getNumArguments(), "argument", "arguments");
+        return diag << ", which result " << seen.lookup(updates.getInt())
+                    << " updates too; expected each result to update another argument";
+      return diag << "; expected the index of an argument, less than "
+                  << function.getNumArguments();
     }
     BlockArgument home = function.getArgument(updates.getInt());
     if (home.getType() != value.getType())

@@ -35,7 +35,7 @@ func.func private @twice(%x: tensor<4xf32> {fsdp.out = 0}, %y: tensor<4xf32> {fs
 
 // -----
 
-// expected-error @below {{argument 0 has 'fsdp.inout = 1', but the kernel has 1 result; expected a number in [0, 1)}}
+// expected-error @below {{argument 0: 'fsdp.inout = 1' names result 1; expected the index of a result of the kernel, less than 1}}
 func.func private @far(%x: tensor<4xf32> {fsdp.inout = 1}) -> tensor<4xf32> attributes {fsdp.kernel} {
   return %x : tensor<4xf32>
 }

@@ -21,7 +21,7 @@ func.func @reference(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>, %g: t
 
 // -----
 
-// expected-error@+1 {{expected the loss, a float tensor of rank 0, as first result, found 'tensor<4xf32>'}}
+// expected-error@+1 {{expected the first result to be the loss, a float tensor of rank 0, found 'tensor<4xf32>'}}
 func.func @plain(%x: tensor<4xf32> {fsdp.param = "x"}) -> (tensor<4xf32>, tensor<4xf32> {fsdp.gradient = 0 : i64}) {
   return %x, %x : tensor<4xf32>, tensor<4xf32>
 }

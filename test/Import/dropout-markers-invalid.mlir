@@ -47,14 +47,14 @@ func.func private @fsdp.dropout.2(tensor<4x4xf32>) -> tensor<4x4xf32> attributes
 func.func @loss(%x: tensor<2x4x3xf32> {fsdp.batch = "x"}, %w: tensor<4x4xf32> {fsdp.param = "w"}) {
   %e = tensor.empty() : tensor<4x2x3xf32>
   %t = linalg.transpose ins(%x : tensor<2x4x3xf32>) outs(%e : tensor<4x2x3xf32>) permutation = [1, 0, 2]
-  // expected-error @+2 {{dropout expected the 2 samples of the batch in dimension 0 of 'tensor<4x2x3xf32>', found them in dimension 1}}
-  // expected-note @+1 {{the random numbers would depend on the number of ranks: transpose the tensor before dropout, so that its first dimension is the batch}}
+  // expected-error @+2 {{dropout expected the 2 samples of the batch to be outermost in dimension 0 of 'tensor<4x2x3xf32>', found them in dimension 1}}
+  // expected-note @+1 {{the random numbers would depend on the number of ranks: transpose the tensor before dropout, so that the samples are the first dimension}}
   %0 = call @fsdp.dropout.0(%t) : (tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
   %flat = tensor.collapse_shape %t [[0, 1], [2]] : tensor<4x2x3xf32> into tensor<8x3xf32>
-  // expected-error @+2 {{dropout expected the 2 samples of the batch in dimension 0 of 'tensor<8x3xf32>', found them in dimension 0, merged after another dimension of size 4}}
-  // expected-note @+1 {{transpose the tensor}}
+  // expected-error @+2 {{dropout expected the 2 samples of the batch to be outermost in dimension 0 of 'tensor<8x3xf32>', found them inside another dimension of size 4 that was merged with theirs}}
+  // expected-note @+1 {{transpose the tensor before its dimensions are merged, so that the samples are the first dimension}}
   %1 = call @fsdp.dropout.1(%flat) : (tensor<8x3xf32>) -> tensor<8x3xf32>
-  // expected-error @+2 {{dropout expected the 2 samples of the batch in dimension 0 of 'tensor<4x4xf32>', found a tensor that does not depend on the batch}}
+  // expected-error @+2 {{dropout expected the 2 samples of the batch to be outermost in dimension 0 of 'tensor<4x4xf32>', found a tensor that does not depend on the batch}}
   // expected-note @+1 {{this tensor is equal on all ranks, but each rank would drop different elements of it: apply dropout after adding it to a tensor of the samples}}
   %2 = call @fsdp.dropout.2(%w) : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return

@@ -10,8 +10,16 @@ func.func @f(%x: tensor<2x3xf32>) -> tensor<3x3xf32> {
 // -----
 
 func.func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
-  // expected-error @+1 {{expected 'permutation' to be distinct dimensions in [0, 2), found [0, 0]}}
+  // expected-error @+1 {{expected 'permutation' to contain each dimension at most once, found dimension 0 twice in [0, 0]}}
   %0 = stablehlo.transpose %x, dims = [0, 0] : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{'permutation' contains dimension 2; expected dimensions of a tensor of rank 2, which are at least 0 and less than 2}}
+  %0 = stablehlo.transpose %x, dims = [0, 2] : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
 
@@ -50,7 +58,7 @@ func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {
 // -----
 
 func.func @f(%x: tensor<8x5xf32>, %i: tensor<3x1xi32>) -> tensor<3x5xf32> {
-  // expected-error @+1 {{expected the slice size of dimension 1 in [0, 5], found 6}}
+  // expected-error @+1 {{expected the slice size of dimension 1 to be at most 5, the size of this dimension of the operand, found 6}}
   %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 6>}> : (tensor<8x5xf32>, tensor<3x1xi32>) -> tensor<3x5xf32>
   return %0 : tensor<3x5xf32>
 }

@@ -11,7 +11,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.up
 
 func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<4x4xf32> {fsdp.batch = "x"})
     -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
-  // expected-error @below {{expected a slice that is one contiguous range, at a constant offset plus a multiple of the loop index}}
+  // expected-error @below {{expected a slice that is one contiguous range, at a constant offset plus a multiple of the loop index, found gaps between its elements or another offset; make it part of an 'fsdp.dispatch'}}
   %e = tensor.extract_slice %x[0, 1] [4, 2] [1, 1] : tensor<4x4xf32> to tensor<4x2xf32>
   return %block : tensor<16xf32>
 }
@@ -49,21 +49,21 @@ func.func @step(%x: tensor<16xf32> {fsdp.unit = @u}) attributes {fsdp.program = 
 // -----
 
 func.func @step(%block: tensor<16xf32> {fsdp.block}) -> tensor<16xf32> attributes {fsdp.program = "step"} {
-  // expected-error @below {{result 0 of @step: expected 'fsdp.updates' to name an argument that no other result updates, found no 'fsdp.updates'}}
+  // expected-error @below {{result 0 of @step: expected 'fsdp.updates' with the index of the argument that the result updates, found none}}
   return %block : tensor<16xf32>
 }
 
 // -----
 
 func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.updates = 5 : i64}) attributes {fsdp.program = "step"} {
-  // expected-error @below {{an argument that no other result updates, found 5, but the function has 1 argument}}
+  // expected-error @below {{result 0 of @step: 'fsdp.updates = 5' names argument 5; expected the index of an argument, less than 1}}
   return %block : tensor<16xf32>
 }
 
 // -----
 
 func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
-  // expected-error @below {{result 1 of @step: expected 'fsdp.updates' to name an argument that no other result updates, found 0, which result 0 updates too}}
+  // expected-error @below {{result 1 of @step: 'fsdp.updates = 0' names argument 0, which result 0 updates too; expected each result to update another argument}}
   return %block, %block : tensor<16xf32>, tensor<16xf32>
 }
 
@@ -94,7 +94,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
     attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
-  // expected-error @below {{is over 2 ranks, but axis 'shard' of @mesh has 4 ranks}}
+  // expected-error @below {{communicates among 2 ranks; expected the 4 ranks of axis 'shard' of @mesh}}
   %a = fsdp.unshard %p @u site 0 : tensor<16xf32> -> tensor<16xf32>
   return
 }
@@ -108,7 +108,7 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
     attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
-  // expected-error @below {{is over 2 ranks, but axis 'shard' of @mesh has 4 ranks}}
+  // expected-error @below {{communicates among 2 ranks; expected the 4 ranks of axis 'shard' of @mesh}}
   %a = fsdp.unshard %p @u site 0 : tensor<32xf32> -> tensor<16xf32>
   return
 }

@@ -295,8 +295,8 @@ std::optional<std::string> fsdp::checkUsage(const StepOptions &options) {
   if (std::optional<std::string> problem = findUnknownTarget(options))
     return problem;
   if (!options.codegen.isForCpu() && last == "codegen")
-    return "--compile-to=codegen prints kernels for a CPU: give --emit=kernel-mlir for those of a "
-           "GPU";
+    return "--compile-to=codegen contradicts --target=" + options.codegen.target +
+           ": it prints kernels for a CPU; to print kernels for a GPU, give --emit=kernel-mlir";
   const std::string &checkpointing = options.plan.checkpointing;
   if (std::string problem; !CheckpointingPolicy::parse(checkpointing, problem))
     return "--activation-checkpointing=" + checkpointing + ": " + problem;

@@ -36,7 +36,7 @@ BlockArgument fsdp::getDestination(func::FuncOp kernel, unsigned index) {
 LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitError("expected a kernel with one block, found ")
-           << kernel.getBody().getBlocks().size();
+           << describeCount(kernel.getBody().getBlocks().size(), "block", "blocks");
   info = KernelInfo();
   info.name = kernel.getName().str();
   SmallVector<bool> covered(kernel.getNumResults());
@@ -55,10 +55,10 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
       continue;
     if (*result < 0 || *result >= kernel.getNumResults())
       return kernel.emitError("argument ")
-             << number << " has '" << (kernel.getArgAttr(number, outAttr) ? outAttr : inoutAttr)
-             << " = " << *result << "', but the kernel has "
-             << describeCount(kernel.getNumResults(), "result", "results")
-             << "; expected a number in [0, " << kernel.getNumResults() << ")";
+             << number << ": '" << (kernel.getArgAttr(number, outAttr) ? outAttr : inoutAttr)
+             << " = " << *result << "' names result " << *result
+             << "; expected the index of a result of the kernel, less than "
+             << kernel.getNumResults();
     if (covered[*result])
       return kernel.emitError("argument ") << number << " is a second destination of result "
                                            << *result << "; expected one argument with '" << outAttr

@@ -165,19 +165,24 @@ LogicalResult ReadDropoutMarkersPass::checkPlace(func::CallOp call, const BatchP
     return success();
   }
   InFlightDiagnostic diag = call.emitError("dropout expected the ")
-                            << batch << " samples of the batch in dimension 0 of " << type
-                            << ", found ";
+                            << batch << " samples of the batch to be outermost in dimension 0 of "
+                            << type << ", found ";
   if (place.kind == BatchPlace::None) {
     diag << "a tensor that does not depend on the batch";
     diag.attachNote()
         << "this tensor is equal on all ranks, but each rank would drop different elements of "
            "it: apply dropout after adding it to a tensor of the samples";
   } else {
-    diag << "them in dimension " << place.dim;
+    diag << "them ";
+    if (place.dim > 0)
+      diag << "in dimension " << place.dim;
     if (place.outer > 1)
-      diag << ", merged after another dimension of size " << place.outer;
+      diag << (place.dim > 0 ? ", " : "") << "inside another dimension of size " << place.outer
+           << " that was merged with theirs";
     diag.attachNote() << "the random numbers would depend on the number of ranks: transpose the "
-                         "tensor before dropout, so that its first dimension is the batch";
+                         "tensor before "
+                      << (place.outer > 1 ? "its dimensions are merged" : "dropout")
+                      << ", so that the samples are the first dimension";
   }
   return diag;
 }

@@ -58,8 +58,8 @@ static LogicalResult checkGather(Operation *op, const GatherNumbers &n) {
   if (!starts.getElementType().isInteger())
     return op->emitError("expected start indices of integers, found ") << starts;
   if (n.vectorDim < 0 || n.vectorDim > starts.getRank())
-    return op->emitError("expected 'index_vector_dim' in [0, ")
-           << starts.getRank() << "], found " << n.vectorDim;
+    return op->emitError("expected 'index_vector_dim' to be at least 0 and at most ")
+           << starts.getRank() << ", the rank of the indices, found " << n.vectorDim;
   int64_t length = n.vectorDim == starts.getRank() ? 1 : starts.getDimSize(n.vectorDim);
   SmallVector<int64_t> removed(n.collapsed);
   llvm::append_range(removed, n.operandBatch);
@@ -74,9 +74,13 @@ static LogicalResult checkGather(Operation *op, const GatherNumbers &n) {
       failed(checkCount(op, "offset_dims", n.offsetDims.size(), x.getRank() - removed.size())))
     return failure();
   for (auto [dim, size] : llvm::enumerate(n.sliceSizes)) {
-    if (size < 0 || size > x.getDimSize(dim))
+    if (size < 0)
       return op->emitError("expected the slice size of dimension ")
-             << dim << " in [0, " << x.getDimSize(dim) << "], found " << size;
+             << dim << " to be at least 0, found " << size;
+    if (size > x.getDimSize(dim))
+      return op->emitError("expected the slice size of dimension ")
+             << dim << " to be at most " << x.getDimSize(dim)
+             << ", the size of this dimension of the operand, found " << size;
     if (llvm::is_contained(removed, static_cast<int64_t>(dim)) && size != 1)
       return op->emitError("expected slice size 1 of dimension ") << dim << ", found " << size;
   }

@@ -57,17 +57,24 @@ StringRef fsdp::getWord(Operation *op, StringRef name) {
 }
 
 LogicalResult fsdp::checkDims(Operation *op, StringRef name, ArrayRef<int64_t> dims, int64_t rank) {
-  for (auto [i, dim] : llvm::enumerate(dims))
-    if (dim < 0 || dim >= rank || llvm::is_contained(dims.take_front(i), dim))
-      return op->emitError("expected '") << name << "' to be distinct dimensions in [0, " << rank
-                                         << "), found [" << dims << "]";
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (dim < 0 || dim >= rank)
+      return op->emitError("'") << name << "' contains dimension " << dim
+                                << "; expected dimensions of a tensor of rank " << rank
+                                << ", which are at least 0 and less than " << rank;
+    if (llvm::is_contained(dims.take_front(i), dim))
+      return op->emitError("expected '")
+             << name << "' to contain each dimension at most once, found dimension " << dim
+             << " twice in [" << dims << "]";
+  }
   return success();
 }
 
 LogicalResult fsdp::checkCount(Operation *op, StringRef name, size_t found, size_t expected) {
   if (found == expected)
     return success();
-  return op->emitError("expected ") << expected << " of '" << name << "', found " << found;
+  return op->emitError("expected ") << describeCount(expected, "element", "elements") << " in '"
+                                    << name << "', found " << found;
 }
 
 LogicalResult fsdp::checkShape(Operation *op, ArrayRef<int64_t> expected) {

@@ -90,7 +90,7 @@ BAD = [
     ('{"scheduler": {"type": "WarmupLR"}}', "1:2", '"scheduler": this key is not supported: options of fsdp-run set the schedule'),
     ('{"min_num_params": 5, "transformer_layer_cls_to_wrap": "GPT2Block"}', "1:2",
      '"min_num_params": contradicts "transformer_layer_cls_to_wrap"'),
-    ('{"num_processes": 4, "mesh": "shard=2"}', "1:2", '"num_processes": 4 ranks, but the mesh has 2'),
+    ('{"num_processes": 4, "mesh": "shard=2"}', "1:2", '"num_processes": expected 2, the number of ranks of the mesh, found 4'),
     ('{"train_micro_batch_size_per_gpu": 3}', "1:2",
      '"train_micro_batch_size_per_gpu": 3 sequences, but the model was exported with 2 per rank and micro-batch'),
     ('{"train_batch_size": 12, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4}', "1:2",
