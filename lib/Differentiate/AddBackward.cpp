@@ -19,7 +19,7 @@
 //    reduce_rows per lookup of rows in a sharded table.
 // 5. Return one gradient per unit: the result of its reduce_scatter or, if the unit has none, of
 //    its first reduce_rows. After that, return the results of all other reduce_rows.
-// 6. Erase dead ops. Replace each fsdp.stop_gradient by its input.
+// 6. Erase dead ops. Replace each fsdp.stop_gradient and fsdp.reduce_cotangent by its input.
 //
 // O(ops).
 //
@@ -412,8 +412,12 @@ static void useMeans(func::FuncOp eval) {
   });
 }
 
-/// Replaces each fsdp.stop_gradient by its input.
-static void dropStopGradients(ModuleOp module) {
+/// Replaces each fsdp.stop_gradient and each fsdp.reduce_cotangent by its input.
+static void dropMarkers(ModuleOp module) {
+  module.walk([](ReduceCotangentOp op) {
+    op.getResult().replaceAllUsesWith(op.getInput());
+    op.erase();
+  });
   module.walk([](StopGradientOp op) {
     op.getResult().replaceAllUsesWith(op.getInput());
     op.erase();
@@ -493,5 +497,5 @@ void AddBackwardPass::runOnOperation() {
                         << " cotangents at no cost, " << bytes
                         << " bytes of the forward read by the backward";
   }
-  dropStopGradients(getOperation());
+  dropMarkers(getOperation());
 }

@@ -12,7 +12,7 @@
 // 1. For each gradient, sum the squares of each block, then sum the results over the blocks of each
 //    shard. A rank has one shard of a sharded gradient, and all shards of a whole gradient.
 // 2. For each unit, sum over the pieces of each shard, then over the shards, in the order of ranks.
-//    The step uses one all_reduce per axis for all units together. The reference uses chains of
+//    If ranks of the axis `tensor` have slices of the unit, sum over these ranks. The step uses one all_reduce per axis for all units together. The reference uses chains of
 //    additions, or loops if there are many terms.
 // 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
 //    factor, the flag for finite results, and the next loss scale.
@@ -27,6 +27,7 @@
 
 #include "SquareSums.h"
 #include "StepSlots.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Options/Options.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -91,16 +92,21 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
 }
 
 /// Builds one reduction over the ranks of the axis. It adds `failedLookups`, the number of ranks
-/// with a failed lookup, and the sums of squares of units whose gradient is split over the axis.
+/// with a failed lookup, and the sums of squares of units whose gradient is split over the axis. On
+/// the axis `tensor`, these are the units of which a rank has slices.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
     return;
+  auto isSplit = [&](UnitOp unit) {
+    return axis == tensorAxis ? unit->hasAttr(tensorSplitAttr)
+                              : llvm::is_contained(unit.getOptimizerAxes(), axis);
+  };
   SmallVector<unsigned> inPieces;
   SmallVector<Value> parts;
   for (auto [i, unit] :
        llvm::enumerate(sums.empty() ? SmallVector<UnitArgument>() : program.getTrainable()))
-    if (UnitOp op = unit.unit; llvm::is_contained(op.getOptimizerAxes(), axis)) {
+    if (isSplit(unit.unit)) {
       inPieces.push_back(i);
       parts.push_back(sums[i]);
     }
@@ -127,6 +133,9 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
     sums.push_back(measureUnit(builder, unit.unit, grad, type));
   addOverAxis(builder, program, "replicate", sums, failedLookups);
   addOverAxis(builder, program, "shard", sums, failedLookups);
+  // All ranks of the axis `tensor` look up the same ids.
+  Value noLookups;
+  addOverAxis(builder, program, tensorAxis, sums, noLookups);
   return sums;
 }
 

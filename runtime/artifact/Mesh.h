@@ -12,7 +12,8 @@
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
 // A group may also consist of neighbours on one axis: on [shard = 6], the groups of 2 neighbours
-// are {0 1} {2 3} {4 5}. In a mesh with n axes, axis index n + i selects getNeighbours()[i].
+// are {0 1} {2 3} {4 5}. Ranks that differ only on the axis "tensor", which is the last axis, read
+// the same samples. In a mesh with n axes, axis index n + i selects getNeighbours()[i].
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +50,8 @@ public:
       product *= axis.size;
     return product;
   }
+  /// Returns the number of ranks that read different samples.
+  uint64_t dataRanks() const { return ranks() / sizeOf("tensor"); }
   /// Returns a text such as "replicate=2,shard=3", or "one rank" if the mesh has no axes.
   std::string text() const;
   /// Returns the mesh of the unsharded reference, whose axes have the same names and the size 1.

@@ -6,13 +6,15 @@
 //
 // (V1)  The mesh has 1 to 64 axes and at most 16384 ranks. Axes have distinct names, and sizes of
 //       at least 1. The manifest lists at most 64 sizes of groups of neighbours on an axis. Each
-//       size divides the size of its axis.
+//       size divides the size of its axis. An axis "tensor" is the last axis.
 // (V2) A unit has a dtype, and a size that does not overflow. The number of shards is 1 or the size
 //       of the axis "shard".
 // (V3)  A parameter lies in its unit, does not overlap other parameters, and has a unique name. If
 //       the file stores initial values of a parameter, it stores one value or one value per
 //       element. Stored values are floats if the parameter has floats, are aligned to 64 bytes, and
-//       lie in the file's section of values.
+//       lie in the file's section of values. If a parameter is split, the mesh has more than one
+//       rank on the axis "tensor". The blocks of its split have the size of its dimension, and the
+//       ranks of the axis divide each block.
 // (V4) A kernel has 1 to 64 phases. The extent and the tile of a phase are at least 1. The kernel
 //       has a size for each binding.
 // (V5)  The processor has every feature that the image needs.
@@ -112,6 +114,7 @@ private:
   void verifyMesh();
   void verifyUnits();
   void verifyParams();
+  uint64_t verifySplit(const fb::Param &param, const std::string &name);
   void verifyValue(const fb::Value &value, DType dtype, const std::string &name, uint64_t elements);
   void verifyKernels();
   void verifyFeatures();
@@ -143,6 +146,9 @@ void ManifestVerifier::verifyMesh() { // (V1)
   for (uint32_t i = 0; i < count(manifest.mesh()); ++i) {
     const fb::Axis &axis = *manifest.mesh()->Get(i);
     std::string name = nameOrRefuse(axis.name(), "mesh axis", i);
+    if (names.count("tensor"))
+      refuse("expected 'tensor' to be the last axis of the mesh, found '%s' after it",
+             printable(name).c_str());
     if (!names.insert(name).second)
       refuse("the mesh has two axes called '%s'", printable(name).c_str());
     uint64_t size = 1;
@@ -219,12 +225,16 @@ void ManifestVerifier::verifyParams() { // (V3)
              "to one value that %s can hold",
              name.c_str(), nameOf(param.dtype()));
     uint64_t elements, flat = unit.shards() * unit.shard_size();
-    if (!elementsOf(param.shape(), elements) || !isInside(param.offset(), elements, flat))
+    bool fits = elementsOf(param.shape(), elements);
+    uint64_t whole = elements;
+    if (fits && param.split())
+      elements /= verifySplit(param, name);
+    if (!fits || !isInside(param.offset(), elements, flat))
       refuse(
           "parameter '%s': expected its elements, from element %llu, within the %llu of unit '%s'",
           name.c_str(), (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
     if (param.value())
-      verifyValue(*param.value(), param.dtype(), name, elements);
+      verifyValue(*param.value(), param.dtype(), name, whole);
     if (elements)
       used[param.unit()].push_back({param.offset(), param.offset() + elements, name});
   }
@@ -235,6 +245,28 @@ void ManifestVerifier::verifyParams() { // (V3)
       if (unit[i].begin < unit[i - 1].end)
         refuse("parameters '%s' and '%s' overlap", unit[i - 1].what.c_str(), unit[i].what.c_str());
   }
+}
+
+/// Checks how a parameter is split, and returns the number of its slices.
+uint64_t ManifestVerifier::verifySplit(const fb::Param &param, const std::string &name) { // (V3)
+  const fb::ParamSplit &split = *param.split();
+  uint64_t ranks = mesh.sizeOf("tensor"), size = 0;
+  work.spend(count(split.blocks()));
+  if (ranks < 2 || !isAligned(split.blocks()) || split.dim() >= count(param.shape()))
+    refuse("parameter '%s': expected the split of one of %u dimensions over an axis 'tensor', "
+           "found dimension %u and %llu ranks",
+           name.c_str(), count(param.shape()), split.dim(), (ull)ranks);
+  for (uint32_t i = 0; i < count(split.blocks()); ++i) {
+    uint64_t block = split.blocks()->Get(i);
+    if (block == 0 || block > maxElements || block % ranks != 0)
+      refuse("parameter '%s': expected blocks that %llu ranks divide, found %llu", name.c_str(),
+             (ull)ranks, (ull)block);
+    size = std::min(size + block, maxElements + 1);
+  }
+  if (size != param.shape()->Get(split.dim()))
+    refuse("parameter '%s': expected blocks of %llu in all, found %llu", name.c_str(),
+           (ull)param.shape()->Get(split.dim()), (ull)size);
+  return ranks;
 }
 
 void ManifestVerifier::verifyValue(const fb::Value &value, DType dtype, const std::string &name,
