@@ -414,13 +414,11 @@ static void useMeans(func::FuncOp eval) {
 
 /// Replaces each fsdp.stop_gradient and each fsdp.reduce_cotangent by its input.
 static void dropMarkers(ModuleOp module) {
-  module.walk([](ReduceCotangentOp op) {
-    op.getResult().replaceAllUsesWith(op.getInput());
-    op.erase();
-  });
-  module.walk([](StopGradientOp op) {
-    op.getResult().replaceAllUsesWith(op.getInput());
-    op.erase();
+  module.walk([](Operation *op) {
+    if (!isa<StopGradientOp, ReduceCotangentOp>(op))
+      return;
+    op->replaceAllUsesWith(op->getOperands());
+    op->erase();
   });
 }
 

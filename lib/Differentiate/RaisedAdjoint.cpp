@@ -165,16 +165,15 @@ static LogicalResult differentiate(AllReduceOp op, Cotangents &c) {
 static LogicalResult differentiate(ReduceCotangentOp op, Cotangents &c) {
   Value g = c.get(op.getResult());
   auto sum = ReductionKindAttr::get(op.getContext(), ReductionKind::sum);
-  c.add(op.getInput(), AllReduceOp::create(c.b, op.getLoc(), g.getType(), g, op.getMeshAttr(),
-                                           op.getAxes(), sum));
+  c.add(op.getInput(),
+        AllReduceOp::create(c.b, op.getLoc(), g.getType(), g, op.getMeshAttr(), op.getAxes(), sum));
   return success();
 }
 
 std::optional<LogicalResult> fsdp::differentiateRaisedOp(Operation *op, Cotangents &cotangents) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, AttentionOp, AllReduceOp,
-            ReduceCotangentOp>(
-          [&](auto known) { return differentiate(known, cotangents); })
+            ReduceCotangentOp>([&](auto known) { return differentiate(known, cotangents); })
       .Default(std::nullopt);
 }
 

@@ -65,8 +65,7 @@ static LogicalResult check(UnitOp unit, ParamAttr param, Attribute attr) {
   auto value = dyn_cast<ElementsAttr>(attr);
   auto type = value ? dyn_cast<RankedTensorType>(value.getShapedType()) : RankedTensorType();
   Type element = param.getType().getElementType();
-  if (!type || type.getShape() != expected.getShape() ||
-      !isTaken(type.getElementType(), element)) {
+  if (!type || type.getShape() != expected.getShape() || !isTaken(type.getElementType(), element)) {
     InFlightDiagnostic diag = emitError(loc)
                               << "parameter '" << param.getName() << "': expected values in ";
     if (isa<IntegerType>(element))

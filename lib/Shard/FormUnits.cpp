@@ -309,7 +309,8 @@ SmallVector<Draft> FormUnitsPass::formDrafts() {
   llvm::MapVector<DraftKey, Draft> byKey;
   for (const Parameter &param : parameters) {
     Type dtype = param.type.getElementType();
-    auto [it, isNew] = byKey.try_emplace({param.layer, param.frozen, param.ignored, !!param.split, dtype});
+    auto [it, isNew] =
+        byKey.try_emplace({param.layer, param.frozen, param.ignored, !!param.split, dtype});
     if (isNew) {
       it->second.layer = param.layer;
       it->second.frozen = param.frozen;

@@ -11,11 +11,13 @@
 //                                                                 %o = all_reduce %p sum
 //                                                                 %s = x + %o
 //
-//  1. Choose the values that are split (TensorSeeds.cpp), and how each op with such a value is split
+//  1. Choose the values that are split (TensorSeeds.cpp), and how each op with such a value is
+//  split
 //     (SplitGroup.cpp).
 //  2. Declare the mesh, and give each split value the shape of a slice. Slices have new offsets and
 //     sizes, and reshapes have new shapes. Fills are computed again with the shape of a slice.
-//  3. Put a reduce_cotangent before the split ops that read a whole value: each rank computes a part
+//  3. Put a reduce_cotangent before the split ops that read a whole value: each rank computes a
+//  part
 //     of its cotangent. All these ops read the same reduce_cotangent, so that ranks add the
 //     cotangent of a value once.
 //  4. Put an all_reduce after each op whose result is a partial sum.
@@ -121,8 +123,8 @@ void Partition::setOperands(Operation *op, const OpSplits &splits) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (split && isUniform(value))
       operand.set(sliceUniform(value, *split));
-    else if (!split && type && isa<FloatType>(type.getElementType()) && !isUniform(value) &&
-             !(destination && destination.isDpsInit(&operand)))
+    else if (!split && type && isa<FloatType>(type.getElementType()) &&
+             !isConstantOrUniform(value) && !(destination && destination.isDpsInit(&operand)))
       operand.set(enter(value));
   }
 }
@@ -149,10 +151,10 @@ void Partition::resize(Operation *op, const OpSplits &splits) {
 void Partition::addResults(Operation *op) {
   b.setInsertionPointAfter(op);
   for (Value partial : op->getResults()) {
-    auto sum = AllReduceOp::create(
-        b, partial.getLoc(), partial.getType(), partial,
-        FlatSymbolRefAttr::get(b.getContext(), "mesh"), b.getStrArrayAttr({tensorAxis}),
-        ReductionKindAttr::get(b.getContext(), ReductionKind::sum));
+    auto sum = AllReduceOp::create(b, partial.getLoc(), partial.getType(), partial,
+                                   FlatSymbolRefAttr::get(b.getContext(), "mesh"),
+                                   b.getStrArrayAttr({tensorAxis}),
+                                   ReductionKindAttr::get(b.getContext(), ReductionKind::sum));
     partial.replaceAllUsesExcept(sum.getResult(), sum);
     ++numReduced;
   }
@@ -172,8 +174,8 @@ void Partition::run() {
   }
   for (auto &[value, split] : group.splits)
     Value(value).setType(getSliceType(value.getType(), split, ranks));
-  func.setFunctionType(b.getFunctionType(func.getBody().getArgumentTypes(),
-                                         func.getFunctionType().getResults()));
+  func.setFunctionType(
+      b.getFunctionType(func.getBody().getArgumentTypes(), func.getFunctionType().getResults()));
 }
 
 /// Reports how each parameter is split, or why it is whole.
@@ -247,16 +249,14 @@ void PartitionTensorsPass::runOnOperation() {
     return signalPassFailure();
   if (llvm::product_of(spec->tensor) == 1)
     return;
-  auto functions = llvm::to_vector(
-      llvm::make_filter_range(module.getOps<func::FuncOp>(),
-                              [](func::FuncOp func) { return func.isPublic(); }));
+  auto functions = llvm::to_vector(llvm::make_filter_range(
+      module.getOps<func::FuncOp>(), [](func::FuncOp func) { return func.isPublic(); }));
   if (functions.size() != 1 || !functions[0].getBody().hasOneBlock() ||
       !module.getOps<MeshOp>().empty()) {
     mlir::emitError(module.getLoc(), "expected one public function with a body of one block, and "
                                      "no mesh, found ")
         << describeCount(functions.size(), "public function", "public functions")
-        << (module.getOps<MeshOp>().empty() ? "" : " and a mesh")
-        << "; run the Import stage first";
+        << (module.getOps<MeshOp>().empty() ? "" : " and a mesh") << "; run the Import stage first";
     return signalPassFailure();
   }
   if (failed(partition(functions[0], *spec)))

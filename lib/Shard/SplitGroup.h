@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 /// or read them. All other values are whole.
 class SplitGroup {
 public:
-  SplitGroup(func::FuncOp func, int64_t ranks) : func(func), ranks(ranks) {}
+  SplitGroup(func::FuncOp func, int64_t ranks) : where(func.getLoc()), func(func), ranks(ranks) {}
 
   /// Splits `seed`, and all values that must be split with it. If an op cannot be split, changes
   /// nothing, sets `why` and `where`, and fails.
@@ -30,7 +30,7 @@ public:
   llvm::MapVector<Value, TensorSplit> splits;
   llvm::MapVector<Operation *, OpSplits> ops;
   std::string why; ///< reason of the last failure
-  Location where = UnknownLoc::get(func.getContext());
+  Location where;  ///< place of the last failure
 
 private:
   LogicalResult fail(const Twine &reason, Location at);

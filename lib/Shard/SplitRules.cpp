@@ -30,13 +30,17 @@ bool fsdp::isUniform(Value value) {
   return matchPattern(value, m_Constant(&constant)) && constant.isSplat();
 }
 
+bool fsdp::isConstantOrUniform(Value value) {
+  return isUniform(value) || value.getDefiningOp<arith::ConstantOp>();
+}
+
 bool fsdp::isZero(Value value) {
   if (auto fill = value.getDefiningOp<linalg::FillOp>())
     return matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
   return matchPattern(value, m_AnyZeroFloat());
 }
 
-bool fsdp::isProduct(Operation *op) {
+bool fsdp::addsProducts(Operation *op) {
   auto structured = dyn_cast_or_null<linalg::LinalgOp>(op);
   return structured && structured.getNumDpsInputs() >= 2 && structured.getNumReductionLoops() > 0;
 }
@@ -158,9 +162,8 @@ std::optional<OpSplits> fsdp::deriveSplits(Operation *op, ValuePlace place,
   why.clear();
   using Result = std::optional<OpSplits>;
   return llvm::TypeSwitch<Operation *, Result>(op)
-      .Case([&](linalg::LinalgOp structured) {
-        return deriveLinalg(structured, place, split, why);
-      })
+      .Case(
+          [&](linalg::LinalgOp structured) { return deriveLinalg(structured, place, split, why); })
       .Case([&](AttentionOp attention) { return deriveAttention(attention, place, split, why); })
       .Case([&](GatherRowsOp lookup) { return deriveLookup(lookup, place, split, why); })
       .Case([&](linalg::SoftmaxOp softmax) -> Result {
@@ -171,14 +174,12 @@ std::optional<OpSplits> fsdp::deriveSplits(Operation *op, ValuePlace place,
       })
       .Case([&](StopGradientOp) { return deriveEqual(op, split); })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
-            tensor::ConcatOp>([&](Operation *view) {
-        return deriveViewSplits(view, place, split, why);
-      })
+            tensor::ConcatOp>(
+          [&](Operation *view) { return deriveViewSplits(view, place, split, why); })
       .Default([&](Operation *) -> Result {
-        why = isa<CrossEntropyOp>(op) ? "is a cross-entropy, which needs whole rows of logits"
-              : isa<func::ReturnOp>(op)
-                  ? "returns it"
-                  : "has no rule for split operands";
+        why = isa<CrossEntropyOp>(op)   ? "is a cross-entropy, which needs whole rows of logits"
+              : isa<func::ReturnOp>(op) ? "returns it"
+                                        : "has no rule for split operands";
         return std::nullopt;
       });
 }

@@ -58,11 +58,14 @@ std::optional<OpSplits> deriveViewSplits(Operation *op, ValuePlace place, const 
 /// a slice can compute it again: tensor.empty, linalg.fill, or a splat constant.
 bool isUniform(Value value);
 
+/// Returns true if `value` is uniform or a constant, so that it has no cotangent.
+bool isConstantOrUniform(Value value);
+
 /// Returns true if all elements of `value` are +0 or -0, by a constant or a linalg.fill.
 bool isZero(Value value);
 
 /// Returns true if `op` adds products of two or more tensors over a reduced loop.
-bool isProduct(Operation *op);
+bool addsProducts(Operation *op);
 
 } // namespace mlir::fsdp
 

@@ -69,8 +69,8 @@ static std::optional<TensorSplit> collapseSplit(const TensorSplit &split, ArrayR
   return result;
 }
 
-/// Derives the splits of a reshape. `groups` maps each dimension of the collapsed type to dimensions
-/// of the expanded type.
+/// Derives the splits of a reshape. `groups` maps each dimension of the collapsed type to
+/// dimensions of the expanded type.
 static std::optional<OpSplits> deriveReshape(Operation *op, ArrayRef<ReassociationIndices> groups,
                                              bool expands, ValuePlace place,
                                              const TensorSplit &split, std::string &why) {

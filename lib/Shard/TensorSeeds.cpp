@@ -99,7 +99,7 @@ std::optional<bool> SplitChooser::isOutput(Value value, int64_t dim) {
       if (isa<GatherRowsOp>(user))
         lookup = split.dim == 1;
       std::optional<OpSplits> derived = deriveSplits(user, place, split, why);
-      if (derived && isProduct(user))
+      if (derived && addsProducts(user))
         return !derived->partial;
       if (!derived || user->getNumResults() != 1 || !derived->results[0] ||
           !findParameter(func, user->getResult(0)) || !seen.insert(user->getResult(0)).second)
@@ -161,7 +161,7 @@ SmallVector<Seed> SplitChooser::findSeeds() {
       seeds.push_back({attention.getO(), {1, {heads}}, true});
     }
     auto product = dyn_cast<linalg::LinalgOp>(op);
-    if (!isProduct(&op) || op.getNumResults() != 1)
+    if (!addsProducts(&op) || op.getNumResults() != 1)
       continue;
     AffineMap result = product.getMatchingIndexingMap(product.getDpsInitOperand(0));
     for (OpOperand *input : product.getDpsInputOperands()) {
@@ -171,10 +171,10 @@ SmallVector<Seed> SplitChooser::findSeeds() {
         continue;
       for (auto [dim, expr] : llvm::enumerate(result.getResults()))
         if (map.getResultPosition(expr))
-          seeds.push_back({op.getResult(0),
-                           {int64_t(dim),
-                            {cast<RankedTensorType>(op.getResult(0).getType()).getDimSize(dim)}},
-                           false});
+          seeds.push_back(
+              {op.getResult(0),
+               {int64_t(dim), {cast<RankedTensorType>(op.getResult(0).getType()).getDimSize(dim)}},
+               false});
     }
   }
   return seeds;
@@ -186,12 +186,12 @@ LogicalResult SplitChooser::checkHeads(AttentionOp op) {
           kvHeads = cast<RankedTensorType>(op.getK().getType()).getDimSize(1);
   if (heads % ranks == 0 && kvHeads % ranks == 0)
     return success();
-  InFlightDiagnostic diag =
-      emitError(op.getLoc()) << "axis 'tensor' of " << ranks
-                             << " ranks does not divide the heads of attention (dimension 1): "
-                             << heads << " heads of queries, " << kvHeads
-                             << " heads of keys and values; sizes of the axis that divide them: "
-                             << listDivisors(std::gcd(heads, kvHeads));
+  InFlightDiagnostic diag = emitError(op.getLoc())
+                            << "axis 'tensor' of " << ranks
+                            << " ranks does not divide the heads of attention (dimension 1): "
+                            << heads << " heads of queries, " << kvHeads
+                            << " heads of keys and values; sizes of the axis that divide them: "
+                            << listDivisors(std::gcd(heads, kvHeads));
   diag.attachNote() << "or give a file to --tensor-parallel that does not split attention";
   return diag;
 }
@@ -211,7 +211,7 @@ std::string SplitChooser::judge(const SplitGroup &group, const Seed &seed) {
     if (!splits.partial || chosen.ops.contains(op))
       continue;
     ++numSums;
-    bool isPair = isProduct(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+    bool isPair = addsProducts(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
                     return group.find(operand) && findParameter(func, operand);
                   });
     if (!isPair && !seed.isAttention)

@@ -58,8 +58,7 @@ LogicalResult PartitionChecker::checkUnshard(UnshardOp op) {
     ParamAttr param = unit.getParam(i);
     std::optional<TensorSplit> split = getTensorSplit(unit, param.getName());
     if (split)
-      splits[result] =
-          split->divide(split->getSize() / param.getType().getDimSize(split->dim));
+      splits[result] = split->divide(split->getSize() / param.getType().getDimSize(split->dim));
   }
   return success();
 }
@@ -68,8 +67,7 @@ LogicalResult PartitionChecker::checkUnshard(UnshardOp op) {
 LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
   std::string why;
   TensorSplit split = splits.find(op->getOperand(first))->second;
-  std::optional<OpSplits> derived =
-      deriveSplits(op, {/*isResult=*/false, first}, split, why);
+  std::optional<OpSplits> derived = deriveSplits(op, {/*isResult=*/false, first}, split, why);
   if (!derived)
     return fail(op) << why << ", but operand " << first << " is split over axis 'tensor'";
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
@@ -79,7 +77,7 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
     bool isSplit = found != splits.end();
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isInit = destination && destination.isDpsInit(&operand);
-    if (isUniform(value) || !type)
+    if (isUniform(value) || !type || (!expected && isConstantOrUniform(value)))
       continue;
     if (expected.has_value() != isSplit || (isSplit && !(found->second == *expected)))
       return fail(op) << "expected operand " << operand.getOperandNumber() << " to be "

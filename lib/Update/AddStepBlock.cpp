@@ -12,8 +12,9 @@
 // 1. For each gradient, sum the squares of each block, then sum the results over the blocks of each
 //    shard. A rank has one shard of a sharded gradient, and all shards of a whole gradient.
 // 2. For each unit, sum over the pieces of each shard, then over the shards, in the order of ranks.
-//    If ranks of the axis `tensor` have slices of the unit, sum over these ranks. The step uses one all_reduce per axis for all units together. The reference uses chains of
-//    additions, or loops if there are many terms.
+//    If ranks of the axis `tensor` have slices of the unit, sum over these ranks. The step uses one
+//    all_reduce per axis for all units together. The reference uses chains of additions, or loops
+//    if there are many terms.
 // 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.
@@ -374,7 +375,7 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   } else {
     int64_t tokens = countTokens(program.func);
     if (program.isSharded())
-      tokens *= programs.mesh.getNumRanks();
+      tokens *= programs.levels.replicate * programs.levels.shard;
     Scaling scaling = addScaling(program, *block);
     SmallVector<Value> squares = measure(builder, program, lookups.failed);
     updated = updateBlock(builder, *block, loss, squares, tokens, scaling, lookups);

@@ -101,8 +101,8 @@ struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
                                       DenseElementsAttr::get(cast<RankedTensorType>(arg.getType()),
                                                              builder.getI64IntegerAttr(0))));
       else if (key.getValue() == "sample")
-        arg.replaceAllUsesWith(createSample(builder, arg.getLoc(), rank, countAllSamples(func),
-                                           countReaders(func)));
+        arg.replaceAllUsesWith(
+            createSample(builder, arg.getLoc(), rank, countAllSamples(func), countReaders(func)));
       else
         arg.replaceAllUsesWith(createElementView(builder, arg.getLoc(), rank,
                                                  static_cast<int64_t>(key.getValue() == "seed"

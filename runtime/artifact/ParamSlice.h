@@ -74,8 +74,8 @@ private:
   struct Block {
     uint64_t begin, size; ///< in elements of a row
   };
-  /// Returns the block that contains element `place` of a row, or of the row of a slice if `divisor`
-  /// is the number of ranks.
+  /// Returns the block that contains element `place` of a row, or of the row of a slice if
+  /// `divisor` is the number of ranks.
   const Block &blockAt(uint64_t place, uint64_t divisor) const {
     return *std::prev(std::upper_bound(
         blocks.begin(), blocks.end(), place,
@@ -86,6 +86,11 @@ private:
   uint64_t rowElements = 1; ///< number of elements of a row of the whole parameter
   std::vector<Block> blocks;
 };
+
+/// Describes why the split of `param` is invalid for `mesh`: it must be a dimension of the shape,
+/// of which the blocks consist, and the ranks of the axis "tensor" must divide each block. Returns
+/// an empty text if the split is valid.
+std::string problemOfSplit(const fb::Param &param, const Mesh &mesh);
 
 } // namespace fsdprt
 

@@ -39,6 +39,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/CpuFeatures.h"
+#include "artifact/ParamSlice.h"
 #include "artifact/Verifier.h"
 #include "core/DType.h"
 #include "core/Error.h"
@@ -114,7 +115,6 @@ private:
   void verifyMesh();
   void verifyUnits();
   void verifyParams();
-  uint64_t verifySplit(const fb::Param &param, const std::string &name);
   void verifyValue(const fb::Value &value, DType dtype, const std::string &name, uint64_t elements);
   void verifyKernels();
   void verifyFeatures();
@@ -227,8 +227,11 @@ void ManifestVerifier::verifyParams() { // (V3)
     uint64_t elements, flat = unit.shards() * unit.shard_size();
     bool fits = elementsOf(param.shape(), elements);
     uint64_t whole = elements;
-    if (fits && param.split())
-      elements /= verifySplit(param, name);
+    if (fits && param.split()) {
+      if (std::string problem = problemOfSplit(param, mesh); !problem.empty())
+        refuse("parameter '%s': %s", name.c_str(), problem.c_str());
+      elements /= mesh.sizeOf("tensor");
+    }
     if (!fits || !isInside(param.offset(), elements, flat))
       refuse(
           "parameter '%s': expected its elements, from element %llu, within the %llu of unit '%s'",
@@ -245,28 +248,6 @@ void ManifestVerifier::verifyParams() { // (V3)
       if (unit[i].begin < unit[i - 1].end)
         refuse("parameters '%s' and '%s' overlap", unit[i - 1].what.c_str(), unit[i].what.c_str());
   }
-}
-
-/// Checks how a parameter is split, and returns the number of its slices.
-uint64_t ManifestVerifier::verifySplit(const fb::Param &param, const std::string &name) { // (V3)
-  const fb::ParamSplit &split = *param.split();
-  uint64_t ranks = mesh.sizeOf("tensor"), size = 0;
-  work.spend(count(split.blocks()));
-  if (ranks < 2 || !isAligned(split.blocks()) || split.dim() >= count(param.shape()))
-    refuse("parameter '%s': expected the split of one of %u dimensions over an axis 'tensor', "
-           "found dimension %u and %llu ranks",
-           name.c_str(), count(param.shape()), split.dim(), (ull)ranks);
-  for (uint32_t i = 0; i < count(split.blocks()); ++i) {
-    uint64_t block = split.blocks()->Get(i);
-    if (block == 0 || block > maxElements || block % ranks != 0)
-      refuse("parameter '%s': expected blocks that %llu ranks divide, found %llu", name.c_str(),
-             (ull)ranks, (ull)block);
-    size = std::min(size + block, maxElements + 1);
-  }
-  if (size != param.shape()->Get(split.dim()))
-    refuse("parameter '%s': expected blocks of %llu in all, found %llu", name.c_str(),
-           (ull)param.shape()->Get(split.dim()), (ull)size);
-  return ranks;
 }
 
 void ManifestVerifier::verifyValue(const fb::Value &value, DType dtype, const std::string &name,

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Callers select an element by a parameter p and an index e in p. The selected element is element
-// p.offset + e of the flat buffer of p's unit. A rank's shard is a range of the flat buffer. If p is
-// split over the axis "tensor", e is an index in the whole parameter, which selects a coordinate on
-// this axis and an index in the slice of this coordinate (ParamSlice.h).
+// p.offset + e of the flat buffer of p's unit. A rank's shard is a range of the flat buffer. If p
+// is split over the axis "tensor", e is an index in the whole parameter, which selects a coordinate
+// on this axis and an index in the slice of this coordinate (ParamSlice.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -207,14 +207,12 @@ void Session::writeInto(RankGroup &on, const fb::State &to, const fb::Param &whi
   const Mesh &mesh = on.getCommunicator().getMesh();
   const ParamSlice slice(which, mesh);
   for (uint32_t r = on.firstRank(); r < on.firstRank() + on.localRanks(); ++r)
-    slice.forWhole(first, count,
-                   [&](uint64_t coordinate, uint64_t held, uint64_t index, uint64_t length) {
-                     if (!which.split() || coordinate == ParamSlice::coordinateOf(mesh, r))
-                       writeFlat(on, to, r, which.offset() + held, length,
-                                 static_cast<const std::byte *>(data) +
-                                     (index - first) * sizeOf(type),
-                                 type);
-                   });
+    slice.forWhole(
+        first, count, [&](uint64_t coordinate, uint64_t held, uint64_t index, uint64_t length) {
+          if (!which.split() || coordinate == ParamSlice::coordinateOf(mesh, r))
+            writeFlat(on, to, r, which.offset() + held, length,
+                      static_cast<const std::byte *>(data) + (index - first) * sizeOf(type), type);
+        });
 }
 
 void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uint64_t count,

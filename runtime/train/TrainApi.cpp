@@ -128,8 +128,8 @@ struct fsdprt_saver {
   Saver saver;
 };
 
-/// Throws Error if ranks have slices of parameters. A save has the flat buffers of units, which then
-/// belong to one mesh only.
+/// Throws Error if ranks have slices of parameters. A save has the flat buffers of units, which
+/// then belong to one mesh only.
 static void expectNoSlices(const fsdprt_artifact *artifact) {
   fsdprt_artifact_info info = {};
   info.struct_size = sizeof info;
