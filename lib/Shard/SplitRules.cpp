@@ -158,7 +158,8 @@ static OpSplits deriveEqual(Operation *op, const TensorSplit &split) {
 }
 
 std::optional<OpSplits> fsdp::deriveSplits(Operation *op, ValuePlace place,
-                                           const TensorSplit &split, std::string &why) {
+                                           const TensorSplit &split, std::string &why,
+                                           bool splitsUnits) {
   why.clear();
   using Result = std::optional<OpSplits>;
   return llvm::TypeSwitch<Operation *, Result>(op)
@@ -175,7 +176,7 @@ std::optional<OpSplits> fsdp::deriveSplits(Operation *op, ValuePlace place,
       .Case([&](StopGradientOp) { return deriveEqual(op, split); })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
             tensor::ConcatOp>(
-          [&](Operation *view) { return deriveViewSplits(view, place, split, why); })
+          [&](Operation *view) { return deriveViewSplits(view, place, split, why, splitsUnits); })
       .Default([&](Operation *) -> Result {
         why = isa<CrossEntropyOp>(op)   ? "is a cross-entropy, which needs whole rows of logits"
               : isa<func::ReturnOp>(op) ? "returns it"

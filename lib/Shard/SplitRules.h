@@ -47,12 +47,16 @@ struct OpSplits {
 /// Returns the splits of all operands and results of `op`, if the value at `place` has the split
 /// `split`. If the op cannot be split in this way, returns nothing and sets `why` to the reason,
 /// which completes a sentence such as "the op ...".
+///
+/// In the program of one rank, a split dimension may have the size 1. If a reshape expands a split
+/// dimension to dimensions of which the first have the size 1, `splitsUnits` selects whether the
+/// first one of them is split, or the first larger one.
 std::optional<OpSplits> deriveSplits(Operation *op, ValuePlace place, const TensorSplit &split,
-                                     std::string &why);
+                                     std::string &why, bool splitsUnits = false);
 
 /// Implements deriveSplits for views, slices and concatenations (SplitViews.cpp).
 std::optional<OpSplits> deriveViewSplits(Operation *op, ValuePlace place, const TensorSplit &split,
-                                         std::string &why);
+                                         std::string &why, bool splitsUnits);
 
 /// Returns true if all elements of `value` are equal or undefined, so that an op with the shape of
 /// a slice can compute it again: tensor.empty, linalg.fill, or a splat constant.

@@ -30,13 +30,13 @@ static ArrayRef<int64_t> getShape(Value value) {
 /// Returns the split of the expanded type. `group` lists the dimensions of the expanded type, of
 /// shape `shape`, into which the split dimension is expanded.
 static std::optional<TensorSplit> expandSplit(const TensorSplit &split, ArrayRef<int64_t> group,
-                                              ArrayRef<int64_t> shape) {
+                                              ArrayRef<int64_t> shape, bool splitsUnits) {
   SmallVector<int64_t> blocks = split.blocks;
   for (auto [i, dim] : llvm::enumerate(group)) {
     int64_t inner = 1;
     for (int64_t other : group.drop_front(i + 1))
       inner *= shape[other];
-    if (shape[dim] == 1 && i + 1 < group.size())
+    if (shape[dim] == 1 && i + 1 < group.size() && !splitsUnits)
       continue;
     if (llvm::all_of(blocks, [&](int64_t block) { return block % inner == 0; }) &&
         (blocks.size() == 1 || llvm::any_of(blocks, [&](int64_t b) { return b != inner; }))) {
@@ -73,7 +73,8 @@ static std::optional<TensorSplit> collapseSplit(const TensorSplit &split, ArrayR
 /// dimensions of the expanded type.
 static std::optional<OpSplits> deriveReshape(Operation *op, ArrayRef<ReassociationIndices> groups,
                                              bool expands, ValuePlace place,
-                                             const TensorSplit &split, std::string &why) {
+                                             const TensorSplit &split, std::string &why,
+                                             bool splitsUnits) {
   ArrayRef<int64_t> shape = getShape(expands ? op->getResult(0) : op->getOperand(0));
   std::optional<TensorSplit> other;
   bool isExpanded = expands == place.isResult;
@@ -81,7 +82,7 @@ static std::optional<OpSplits> deriveReshape(Operation *op, ArrayRef<Reassociati
     if (isExpanded && llvm::is_contained(group, split.dim))
       other = collapseSplit(split, group, shape, dim);
     else if (!isExpanded && int64_t(dim) == split.dim)
-      other = expandSplit(split, group, shape);
+      other = expandSplit(split, group, shape, splitsUnits);
   }
   if (!other) {
     why = "reshapes the dimension to other dimensions than the split ones";
@@ -190,12 +191,14 @@ static std::optional<OpSplits> deriveConcat(tensor::ConcatOp op, ValuePlace plac
 }
 
 std::optional<OpSplits> fsdp::deriveViewSplits(Operation *op, ValuePlace place,
-                                               const TensorSplit &split, std::string &why) {
+                                               const TensorSplit &split, std::string &why,
+                                               bool splitsUnits) {
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
-    return deriveReshape(op, expand.getReassociationIndices(), /*expands=*/true, place, split, why);
+    return deriveReshape(op, expand.getReassociationIndices(), /*expands=*/true, place, split, why,
+                         splitsUnits);
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
     return deriveReshape(op, collapse.getReassociationIndices(), /*expands=*/false, place, split,
-                         why);
+                         why, splitsUnits);
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
     return deriveSlice(slice, place, split, why);
   return deriveConcat(cast<tensor::ConcatOp>(op), place, split, why);

@@ -17,6 +17,8 @@
 //  2. An op without split operands must have whole operands.
 //  3. Only all_reduce reads a partial sum, and it reads nothing else.
 //  4. The function returns whole values.
+//  5. Slices of a dimension may have the size 1, which a reshape does not distinguish from a whole
+//     dimension. Accept the program if it is consistent for one of the two meanings.
 //
 // This is a check of PartitionTensors.cpp from its result: a missing or additional all_reduce or
 // reduce_cotangent is an error. O(uses).
@@ -35,6 +37,7 @@ using namespace mlir::fsdp;
 namespace {
 class PartitionChecker {
 public:
+  explicit PartitionChecker(bool splitsUnits) : splitsUnits(splitsUnits) {}
   LogicalResult check(func::FuncOp func);
 
 private:
@@ -48,6 +51,7 @@ private:
 
   DenseMap<Value, TensorSplit> splits; ///< splits of slices: blocks have the sizes of one rank
   DenseSet<Value> partial, entered;
+  bool splitsUnits; ///< which dimensions of size 1 are split (SplitRules.h)
 };
 } // namespace
 
@@ -67,7 +71,8 @@ LogicalResult PartitionChecker::checkUnshard(UnshardOp op) {
 LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
   std::string why;
   TensorSplit split = splits.find(op->getOperand(first))->second;
-  std::optional<OpSplits> derived = deriveSplits(op, {/*isResult=*/false, first}, split, why);
+  std::optional<OpSplits> derived =
+      deriveSplits(op, {/*isResult=*/false, first}, split, why, splitsUnits);
   if (!derived)
     return fail(op) << why << ", but operand " << first << " is split over axis 'tensor'";
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
@@ -152,11 +157,20 @@ LogicalResult PartitionChecker::check(func::FuncOp func) {
   return success();
 }
 
+/// Returns true if the program is consistent for one meaning of dimensions of size 1. Emits
+/// nothing.
+static bool isConsistent(func::FuncOp func, bool splitsUnits) {
+  ScopedDiagnosticHandler quiet(func.getContext(), [](Diagnostic &) { return success(); });
+  return succeeded(PartitionChecker(splitsUnits).check(func));
+}
+
 LogicalResult fsdp::verifyPartition(ModuleOp module) {
   for (auto func : module.getOps<func::FuncOp>()) {
     auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
-    if (program && program.getValue() == "step" && func.getBody().hasOneBlock() &&
-        failed(PartitionChecker().check(func)))
+    if (!program || program.getValue() != "step" || !func.getBody().hasOneBlock())
+      continue;
+    if (!isConsistent(func, /*splitsUnits=*/true) &&
+        failed(PartitionChecker(/*splitsUnits=*/false).check(func)))
       return failure();
   }
   return success();
