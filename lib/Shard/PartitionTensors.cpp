@@ -32,6 +32,7 @@
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/Passes.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_PARTITIONTENSORSPASS
@@ -174,6 +175,10 @@ void Partition::run() {
   }
   for (auto &[value, split] : group.splits)
     Value(value).setType(getSliceType(value.getType(), split, ranks));
+  // Erase the fills of whole values that no op reads any more.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
   func.setFunctionType(
       b.getFunctionType(func.getBody().getArgumentTypes(), func.getFunctionType().getResults()));
 }
