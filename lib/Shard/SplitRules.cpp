@@ -105,33 +105,36 @@ static std::optional<OpSplits> deriveLinalg(linalg::LinalgOp op, ValuePlace plac
   return splits;
 }
 
-/// Returns true if a region of an attention op uses its argument for the head.
-static bool readsHead(Region &region, unsigned argument) {
-  return !region.empty() && !region.front().getArgument(argument).use_empty();
+/// Returns true if a region of an attention op reads its index of dimension `dim`. The first index
+/// of the region is argument `first`.
+static bool readsIndex(Region &region, unsigned first, int64_t dim) {
+  return !region.empty() && !region.front().getArgument(first + dim).use_empty();
 }
 
+/// Derives the splits of attention along heads (dimension 1), or along the leading dimension, which
+/// is not the batch of the model if Import has folded the heads of keys and values into it.
 static std::optional<OpSplits> deriveAttention(AttentionOp op, ValuePlace place,
                                                const TensorSplit &split, std::string &why) {
-  constexpr int64_t headDim = 1;
   if (!place.isResult && place.index > 2)
     why = "reads it in a score or mask function";
-  else if (split.dim != headDim)
-    why = "can be split along heads (dimension 1) only";
+  else if (split.dim > 1)
+    why = "can be split along its first two dimensions (batch and heads) only";
   else if (split.blocks.size() > 1)
     why = "has heads that consist of several blocks";
-  else if (readsHead(op.getScoreMod(), 2) || readsHead(op.getMaskMod(), 1) ||
-           readsHead(op.getWeightMod(), 1))
+  else if (readsIndex(op.getScoreMod(), 1, split.dim) ||
+           readsIndex(op.getMaskMod(), 0, split.dim) || readsIndex(op.getWeightMod(), 0, split.dim))
     why = "has a score, mask or dropout function that reads the number of the head";
   if (!why.empty())
     return std::nullopt;
   OpSplits splits(op);
-  auto heads = [](Value value) {
-    return TensorSplit{headDim, {cast<RankedTensorType>(value.getType()).getDimSize(headDim)}};
+  auto along = [&](Value value) {
+    int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(split.dim);
+    return TensorSplit{split.dim, {size}};
   };
   for (unsigned i = 0; i < 3; ++i)
-    splits.operands[i] = heads(op->getOperand(i));
+    splits.operands[i] = along(op->getOperand(i));
   for (unsigned i = 0; i < 2; ++i)
-    splits.results[i] = heads(op->getResult(i));
+    splits.results[i] = along(op->getResult(i));
   return splits;
 }
 

@@ -14,7 +14,7 @@
 //   expand, collapse       first dimension of a group           the dimension that contains it
 //   extract_slice          a dimension that is not sliced,      the same, or these blocks
 //                          or a slice of whole blocks
-//   attention              heads                                heads of all operands, o, lse
+//   attention              heads, or the leading dimension      the same of all operands, o, lse
 //   gather_rows            columns of the table                 last dimension of the rows
 //
 //===----------------------------------------------------------------------===//

@@ -68,8 +68,9 @@ LogicalResult TensorPlan::read(StringRef path, Location origin) {
 FailureOr<SmallVector<const TensorPlanEntry *>> TensorPlan::match(ArrayRef<StringRef> names) const {
   SmallVector<const TensorPlanEntry *> owners(names.size());
   for (const TensorPlanEntry &entry : entries) {
+    const std::string suffix = "*." + entry.pattern; // a GlobPattern refers to its text
     auto glob = llvm::GlobPattern::create(entry.pattern);
-    auto anywhere = llvm::GlobPattern::create("*." + entry.pattern);
+    auto anywhere = llvm::GlobPattern::create(suffix);
     if (!glob || !anywhere || entry.pattern.empty()) {
       std::string why = glob ? "it is empty" : llvm::toString(glob.takeError());
       llvm::consumeError(anywhere.takeError());

@@ -23,9 +23,10 @@ using namespace mlir::fsdp;
 
 namespace {
 
+/// Candidates for the split of a group of values, of which the first one that is possible is taken.
 struct Seed {
   Value value;
-  TensorSplit split;
+  SmallVector<TensorSplit> splits;
   bool isAttention;
 };
 
@@ -50,7 +51,7 @@ private:
   LogicalResult findDim(Parameter &param);
   std::optional<bool> isOutput(Value value, int64_t dim);
   SmallVector<Seed> findSeeds();
-  LogicalResult checkHeads(AttentionOp op);
+  LogicalResult checkHeads(AttentionOp op, ArrayRef<TensorSplit> splits);
   LogicalResult spread(const Seed &seed);
   std::string judge(const SplitGroup &group, const Seed &seed);
   LogicalResult spreadPlan();
@@ -157,13 +158,14 @@ SmallVector<Seed> SplitChooser::findSeeds() {
   SmallVector<Seed> seeds;
   for (Operation &op : func.getBody().front()) {
     if (auto attention = dyn_cast<AttentionOp>(op)) {
-      int64_t heads = cast<RankedTensorType>(attention.getO().getType()).getDimSize(1);
-      seeds.push_back({attention.getO(), {1, {heads}}, true});
+      ArrayRef<int64_t> shape = attention.getO().getType().getShape();
+      seeds.push_back({attention.getO(), {{1, {shape[1]}}, {0, {shape[0]}}}, true});
     }
     auto product = dyn_cast<linalg::LinalgOp>(op);
     if (!addsProducts(&op) || op.getNumResults() != 1)
       continue;
     AffineMap result = product.getMatchingIndexingMap(product.getDpsInitOperand(0));
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getResult(0).getType()).getShape();
     for (OpOperand *input : product.getDpsInputOperands()) {
       AffineMap map = product.getMatchingIndexingMap(input);
       if (!findParameter(func, input->get()) || !map.isProjectedPermutation() ||
@@ -171,27 +173,38 @@ SmallVector<Seed> SplitChooser::findSeeds() {
         continue;
       for (auto [dim, expr] : llvm::enumerate(result.getResults()))
         if (map.getResultPosition(expr))
-          seeds.push_back(
-              {op.getResult(0),
-               {int64_t(dim), {cast<RankedTensorType>(op.getResult(0).getType()).getDimSize(dim)}},
-               false});
+          seeds.push_back({op.getResult(0), {TensorSplit{int64_t(dim), {shape[dim]}}}, false});
     }
   }
   return seeds;
 }
 
-/// Emits an error if the ranks of the axis do not divide the heads of `op`.
-LogicalResult SplitChooser::checkHeads(AttentionOp op) {
-  int64_t heads = cast<RankedTensorType>(op.getQ().getType()).getDimSize(1),
-          kvHeads = cast<RankedTensorType>(op.getK().getType()).getDimSize(1);
-  if (heads % ranks == 0 && kvHeads % ranks == 0)
+/// Emits an error if attention can be split, but only for other numbers of ranks.
+LogicalResult SplitChooser::checkHeads(AttentionOp op, ArrayRef<TensorSplit> splits) {
+  int64_t best = 0, dim = 0;
+  auto sizeOf = [](Value value, int64_t dim) {
+    return cast<RankedTensorType>(value.getType()).getDimSize(dim);
+  };
+  for (const TensorSplit &split : splits) {
+    if (failed(SplitGroup(func, /*ranks=*/1).spread(op.getO(), split)))
+      continue; // the dimension has no heads, or an op prevents the split for any number of ranks
+    int64_t common = std::gcd(sizeOf(op.getQ(), split.dim), sizeOf(op.getK(), split.dim));
+    if (common % ranks == 0)
+      return success();
+    if (common > best) {
+      best = common;
+      dim = split.dim;
+    }
+  }
+  if (best == 0)
     return success();
   InFlightDiagnostic diag = emitError(op.getLoc())
                             << "axis 'tensor' of " << ranks
-                            << " ranks does not divide the heads of attention (dimension 1): "
-                            << heads << " heads of queries, " << kvHeads
+                            << " ranks does not divide the heads of attention (dimension " << dim
+                            << "): " << sizeOf(op.getQ(), dim) << " heads of queries, "
+                            << sizeOf(op.getK(), dim)
                             << " heads of keys and values; sizes of the axis that divide them: "
-                            << listDivisors(std::gcd(heads, kvHeads));
+                            << listDivisors(best);
   diag.attachNote() << "or give a file to --tensor-parallel that does not split attention";
   return diag;
 }
@@ -224,15 +237,21 @@ LogicalResult SplitChooser::spread(const Seed &seed) {
   if (chosen.find(seed.value))
     return success();
   Operation *op = seed.value.getDefiningOp();
-  if (seed.isAttention && !plan && failed(checkHeads(cast<AttentionOp>(op))))
+  if (seed.isAttention && !plan && failed(checkHeads(cast<AttentionOp>(op), seed.splits)))
     return failure();
-  SplitGroup group = chosen;
-  std::string why =
-      succeeded(group.spread(seed.value, seed.split)) ? judge(group, seed) : group.why;
-  if (why.empty())
-    chosen = std::move(group);
-  else
-    whole.push_back({op, why});
+  std::string why;
+  for (const TensorSplit &split : seed.splits) {
+    SplitGroup group = chosen;
+    std::string reason =
+        succeeded(group.spread(seed.value, split)) ? judge(group, seed) : group.why;
+    if (reason.empty()) {
+      chosen = std::move(group);
+      return success();
+    }
+    if (why.empty())
+      why = reason;
+  }
+  whole.push_back({op, why});
   return success();
 }
 
