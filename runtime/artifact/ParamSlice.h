@@ -60,6 +60,7 @@ public:
   template <typename Each>
   void forSlice(uint64_t coordinate, uint64_t first, uint64_t count, Each each) const {
     uint64_t sliceRow = rowElements / ranks;
+    coordinate = ranks == 1 ? 0 : coordinate; // every rank has the same whole parameter
     for (uint64_t at = first, end = first + count; at < end;) {
       uint64_t row = at / sliceRow, place = at % sliceRow;
       const Block &block = blockAt(place, ranks);
