@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rule answers the question: if one operand or result of an op is split over an axis along some
-// dimension, how must the other operands and results be split, so that each rank can run the op on
-// its slices?
+// One operand or result of an op is split over an axis along some dimension. A rule says how the
+// other operands and results must then be split, so that each rank can run the op on its slices.
 //
 //   op                     loop or dimension that is split      other operands and results
 //   linalg op              parallel loop                        those that the loop indexes
