@@ -45,7 +45,7 @@ class Example:
 
 
 def read_examples(root):
-    """Returns {pass: Example} for all marked tests. Exits with an error if two files have examples of one pass."""
+    """Returns a dict {pass: Example} of the examples in all marked tests. Exits with an error if two files have examples of one pass."""
     found = {}
     for path in sorted((root / "test").rglob("*.mlir")):
         text = path.read_text()
@@ -73,7 +73,8 @@ def read_examples(root):
 
 
 def get_arguments(example, name):
-    """Returns the arguments of fsdp-opt. These are the arguments of DOC-ARGS, or those of the first RUN line that names the pass, or --PASS."""
+    """Returns the arguments of fsdp-opt. They are taken from DOC-ARGS or, without DOC-ARGS, from the first RUN line that names the pass. Without
+    both, they are --PASS."""
     if "ARGS" in example.settings:
         return shlex.split(example.settings["ARGS"])
     for line in example.path.read_text().splitlines():
@@ -113,7 +114,7 @@ def strip_module(text):
 
 
 def keep_ops(lines, text):
-    """Removes all top-level ops from the IR except those in which a line contains `text`."""
+    """Removes a top-level op from the IR if no line of the op contains `text`."""
     ops, kept = [], []
     for line in lines:
         if not ops or not line.startswith((" ", "}")):

@@ -46,8 +46,8 @@ def busy_seconds():
 
 
 def time_busiest(body):
-    """Runs `body`. Returns the CPU seconds of the busiest thread, which cpu_attention --cpu-time also measures, and the result of `body`. Sleeps
-    before and after `body`, because Linux updates the times in /proc when a thread leaves its CPU."""
+    """Runs `body`. Returns the CPU seconds of the busiest thread, as cpu_attention --cpu-time measures them, and the result of `body`. Sleeps before
+    and after `body`, because Linux updates the times in /proc when a thread leaves its CPU."""
     time.sleep(0.002)
     before = busy_seconds()
     result = body()

@@ -49,7 +49,7 @@ class Problem:
         self.scale = np.float32(round(c["d"] ** -0.5, 6))
 
     def inputs(self):
-        """Returns the operands of the forward kernel in order, as the bits of their types."""
+        """Returns the operands of the forward kernel in order. Each operand is an array of the bits of its elements."""
         dtype = self.case["dtype"]
         captured = {"alibi": [self.slope]}.get(self.case["score"], [])
         captured = captured + ([self.docq, self.dock] if self.case["mask"] == "documents" else [])
@@ -98,7 +98,7 @@ class Problem:
         return low(weights @ self.v[b, h * self.case["hkv"] // self.case["h"]].astype(kind)), lse, weights
 
     def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x):
-        """Returns what head h contributes to the gradients dq, dk, dv and dslope."""
+        """Returns the addends of head h in the gradients dq, dk, dv and dslope."""
         kv = h * self.case["hkv"] // self.case["h"]
         q, k, v, do = (x.astype(kind) for x in (self.q[b, h], self.k[b, kv], self.v[b, kv], self.do[b, h]))
         _, slope = self.scores(b, h, kind, low)
@@ -112,8 +112,8 @@ class Problem:
         return lambda x: rounded(x, self.case["dtype"])
 
     def flops(self, backward):
-        """Returns the FLOPs of the matrix products. As in flash-attention, a causal mask counts half of all pairs of query and key; the mask `documents`
-        counts the pairs that it keeps."""
+        """Returns the FLOPs of the matrix products. As in flash-attention, half of all pairs of query and key count for a causal mask. For the mask
+        `documents`, only the pairs that the mask keeps count."""
         c = self.case
         pairs = c["s"] * c["keys"] * c["b"]
         if c["mask"] == "causal":
@@ -124,7 +124,7 @@ class Problem:
 
 
 def allowed(exact, low, dtype, factor):
-    """Returns the allowed error according to the rule of flash-attention's tests: `factor` times the error of `low`, the result computed in the
-    case's type, plus twice the rounding error of adding 0.3 to `exact` and subtracting 0.3 again."""
+    """Returns the allowed error according to the rule of flash-attention's tests. It is the sum of two terms. The first is `factor` times the error
+    of `low`, the result in the case's type. The second is twice the rounding error of `exact` + 0.3 - 0.3."""
     floor = 2 * np.abs(rounded(rounded(exact + 0.3, dtype) - np.float32(0.3), dtype) - exact).max()
     return factor * np.abs(low - exact).max() + floor

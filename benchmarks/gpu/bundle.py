@@ -11,7 +11,7 @@ ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8":
 
 
 class BundleError(Exception):
-    """The error that a file of a bundle is missing, or that it does not have the form that benchmarks/gpu/build writes."""
+    """A file of a bundle is missing, or does not have the form that benchmarks/gpu/build writes."""
 
 
 def read_json(path, expected):
@@ -140,7 +140,8 @@ class Bundle:
 
 
 def runs_on(chip, capability):
-    """Returns true if a device with a compute capability runs code for a chip: sm_80 (as PTX) on 8.0 and later, sm_90a only on 9.0."""
+    """Returns true if a device with a compute capability can run code for a chip. PTX for sm_80 runs on 8.0 and later, and code for sm_90a runs only
+    on 9.0."""
     number = int("".join(c for c in chip if c.isdigit()))
     own = capability[0] * 10 + capability[1]
     return own == number if chip.endswith("a") else own >= number

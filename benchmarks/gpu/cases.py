@@ -1,4 +1,4 @@
-"""The cases that are checked and timed. The name of a kernel in the bundle is a prefix for its direction followed by the name of its case."""
+"""The cases that are checked and timed. The name of a kernel in the bundle consists of a prefix for the direction and the name of the case."""
 
 
 def case(dtype, b, h, hkv, s, keys, d, score="none", mask="none", dv=None):
@@ -41,8 +41,8 @@ def checked():
 
 def timed():
     """Yields the timed cases. Cases of attention have 16,384 tokens, and their heads together have 2,048 columns, as in the papers on FlashAttention.
-    Cases with a score function have sequences of 8,192 tokens. Products are m = n = k = 8192 with each transposition, smaller cubes, and the products
-    of a layer."""
+    Cases with a score function have sequences of 8,192 tokens. The matrix products are: m = n = k = 8192 in each transposition, smaller cubes, and
+    the products of a layer."""
     for transposes in ("nn", "nt", "tn"):
         yield product("bf16", transposes, 8192, 8192, 8192)
     for size in ((4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (4096, 4096, 14336)):

@@ -5,11 +5,11 @@ from attention import Problem, allowed, to_bits, to_f32
 from bundle import ITEM_BYTES
 from products import Product
 
-GUARD = 256  # bytes after each binding; those after a result must not change
+GUARD = 256  # number of bytes after each binding; a kernel must not change the bytes after a result
 
 
 def place(driver, kernel, inputs):
-    """Allocates the bindings on the device. Copies the inputs there, and fills the results with NaN. GUARD bytes follow each binding."""
+    """Allocates the bindings on the device. Copies the inputs to the device, and fills the results with NaN. GUARD bytes follow each binding."""
     addresses, results = [], []
     for number, binding in enumerate(kernel.bindings):
         size = ITEM_BYTES[binding["dtype"]] * int(np.prod(binding["shape"], dtype=np.int64))
@@ -27,7 +27,7 @@ def place(driver, kernel, inputs):
 
 
 def run(driver, kernel, inputs):
-    """Runs a kernel. Returns the results of the kernel as float32, and a message for each result after whose end the kernel has changed bytes."""
+    """Runs a kernel. Returns the results of the kernel as float32, and a message for each result that the kernel has overrun."""
     addresses, results = place(driver, kernel, inputs)
     kernel.prepare(addresses)()
     driver.synchronise()
@@ -44,7 +44,7 @@ def run(driver, kernel, inputs):
 
 
 def heads_of(case, all_heads):
-    """Returns the (batch, head) pairs to compare: all pairs, or those of the query heads that share the last batch's last key/value head."""
+    """Returns the (batch, head) pairs to compare: all pairs, or the query heads that share the last key/value head of the last batch."""
     group = case["h"] // case["hkv"]
     every = [(b, h) for b in range(case["b"]) for h in range(case["h"])]
     return every if all_heads else every[-group:]

@@ -2,7 +2,7 @@
 multiply-adds.
 
 1. Measure two rates of this GPU: the bytes per second that a copy within GPU memory reads and writes, and the FLOP/s of bf16 products in cuBLAS.
-   Without PyTorch, the FLOP/s are those of the data sheet.
+   Without PyTorch, the data sheet gives the FLOP/s.
 2. Run steps with --profile: each launch is timed by two events of the compute stream. The artifact states the bytes and multiply-adds of each kernel.
 3. The floor is the larger of two quotients: the kernel's bytes divided by the bytes per second, and the kernel's FLOPs divided by the FLOP/s. The GPU
    computes an f32 product as three tf32 products, each at half the rate of a bf16 product.
@@ -16,8 +16,8 @@ import models
 from runs import run_process
 
 COPIES = 12
-F32_PART = 1 / 6  # rate of f32 products divided by the rate of bf16 products
-SHOWN = 30        # number of kernels per artifact in the table
+F32_PART = 1 / 6  # Rate of f32 products divided by the rate of bf16 products.
+SHOWN = 30        # Number of kernels per artifact in the table.
 
 
 CUBLAS = "import peers; body, flops = peers.product(8192); print(flops / min(peers.compare_times({'': body}, 9)['']) * 1e3)"
@@ -66,7 +66,7 @@ def measure_device(driver, copy_bytes):
 
 def floor_of(command, bandwidth, products):
     """Returns two values: the floor in seconds, summed over all runs of the command; and "bytes" or "products", whichever determines the floor.
-    `products` is the FLOP/s of bf16 products, or None."""
+    `products` is the FLOP/s of bf16 products, or None if these FLOP/s are unknown."""
     moving = command["bytes"] / bandwidth
     work = 2 * (command["bf16_multiply_adds"] + command["multiply_adds"] / F32_PART)
     computing = work / products if products else 0.0
@@ -83,7 +83,7 @@ def row_of(command, steps, bandwidth, products):
 
 
 def sum_by_kind(rows):
-    """Returns a row for each kind of command, which contains the sums over the commands of this kind, and a row with the sums over all commands."""
+    """Returns a row for each kind of command, with the sums over the commands of this kind, and one more row with the sums over all commands."""
     sums = {}
     for row in rows:
         for kind in (row["kind"], "all"):

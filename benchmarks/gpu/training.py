@@ -58,7 +58,7 @@ def checks_of(model):
 
 def check_model(runner, folder, chip, model, clock, report):
     """Yields a row for each run of a model that is compiled for a chip. The losses of one rank are compared with the CPU's losses. The losses of
-    several ranks are compared with those of one rank."""
+    several ranks are compared with the losses of one rank."""
     cpu = read_losses(folder / f"{model['name']}.cpu.json", model["steps"])
     alone = None
     for what, ranks, gemm, options in checks_of(model):

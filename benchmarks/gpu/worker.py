@@ -6,7 +6,7 @@ SECONDS = 900  # time limit of a check, which may compute attention over thousan
 
 
 def failed(job, text):
-    """Returns a failed result, which has the same members as a result of check(). It is used if a kernel's check raised an error or ended the
+    """Returns a failed result with the same members as a result of check(). This result is used if the check of a kernel raised an error or ended the
     process."""
     return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
 
@@ -71,8 +71,8 @@ def check_all(file, jobs, seconds=SECONDS):
         except (EOFError, TimeoutError) as error:
             process.kill()
             process.join()
-            # If the process sent at least one result before it ended, it ended because its context had become unusable, and a new process runs the
-            # remaining jobs. If the process sent no result, this job ended the process.
+            # A process that ended after it had sent a result had an unusable context. A new process then runs the remaining jobs. If the process sent
+            # no result, this job ended the process.
             if isinstance(error, TimeoutError) or done == begun:
                 yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
                 done += 1

@@ -41,11 +41,12 @@ class Run:
     or "model". A different mesh, strategy or storage of states causes a warning.
 
     ``on_nonfinite``: what ``step`` does if loss or gradient norm is not finite. Such a step changes
-    no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. A number N raises
-    NonFiniteError after N such steps in a row. The default is "raise", or 50 with a loss scale.
+    no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. With a number N,
+    NonFiniteError is raised after N such steps in a row. The default is 50 for a model with a loss
+    scale, and otherwise "raise".
 
     ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
-    RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit for bit.
+    RuntimeFailure unless the unsharded rank has the same loss and gradient norm, bit for bit.
     ``compare()`` compares all values.
 
     The other arguments are options of fsdp-run: ``device`` (cpu or cuda), ``backend``, ``gemm``,
@@ -85,8 +86,6 @@ class Run:
             self._end(error)
             raise
 
-    # --- The session
-
     def _create(self, device, backend, threads_per_rank, timeout_seconds, offload_directory,
                 cuda_graph, gemm, resume):
         encode = lambda text: None if text is None else os.fspath(text).encode()
@@ -113,7 +112,7 @@ class Run:
             self._blocks[native.REFERENCE] = _BLOCK()
 
     def _agreement(self, resume) -> bytes | None:
-        """Returns what must be equal in all processes, as lines of name=value."""
+        """Returns lines of name=value whose values must be equal in all processes."""
         if not self._launch:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
@@ -168,16 +167,14 @@ class Run:
             raise RuntimeFailure("the run has failed before; start another one", native.FAILED)
         return self._session
 
-    # --- Steps
-
     def step(self, batch: Any, lr: float | None = None) -> Metrics:
         """Runs one optimizer step on ``batch`` and returns its metrics.
 
         ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs,
         or a single array if there is one input. The leading dimension counts the examples of all
-        ranks of this process: rank 0's examples are first, and within a rank those of micro-batch 0
-        are first. The ranks of the axis ``tensor`` read the same examples, which are in the batch
-        once. A contiguous array that has the input's type is not copied.
+        ranks of this process, beginning with rank 0. The examples of a rank begin with micro-batch
+        0. Ranks of the axis ``tensor`` read the same examples, which the batch contains once. A
+        contiguous array that has the input's type is not copied.
 
         ``lr``: learning rate from this step on. By default a step has the rate of the previous
         step. If the first step has no ``lr``, it uses the rate of the resumed save, or the rate of
@@ -273,8 +270,6 @@ class Run:
         self._end(error)
         raise error
 
-    # --- The unsharded reference
-
     def _write_reference(self, arrays: Sequence[np.ndarray]) -> None:
         if self.processes > 1:
             arrays = self._collect(arrays)
@@ -323,8 +318,6 @@ class Run:
                 f"{native.ROLES[result.role]} of '{name}', element {result.element} on rank "
                 f"{result.rank}: expected {result.unsharded!r} as unsharded, found "
                 f"{result.sharded!r}", native.FAILED)
-
-    # --- Weights and states
 
     def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
         """Returns one of the states of a parameter, or None if the parameter does not have this
@@ -450,8 +443,6 @@ class Run:
         if busy.value:
             self._saving = saver
 
-    # --- The end
-
     def close(self) -> None:
         """Waits for a save that is being written, ends the run, and frees the memory of the run.
 
@@ -501,5 +492,5 @@ class Run:
         if getattr(self, "_session", None) is not None:
             try:
                 self._end(None)
-            except Exception:  # at exit, the interpreter may already have freed what this needs
+            except Exception:  # at exit, objects that _end() needs may already be freed
                 pass

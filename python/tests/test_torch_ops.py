@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops of PyTorch that need decompositions of the exporter train as in PyTorch.
 
-Each op is placed between a layer and the loss of a small module. The module trains one step of SGD on two ranks with this project, and one in torch.
+Each op is placed between a layer and the loss of a small module. One step of SGD with this project on two ranks must equal one step of SGD in torch.
 Skipped if torch is not installed.
 """
 
@@ -213,7 +213,7 @@ def complex_products(x):
 
 @op
 def detached_complex(x):
-    """Computes a complex product. The gradient stops at one of its factors, but not at the other."""
+    """Computes a complex product. The gradient stops at one of the two factors, but not at the other factor."""
     a = pairs(x)
     scale = torch.view_as_real(a).flatten(-2).detach()
     return torch.view_as_real(a * a.detach()).flatten(-2) * scale
@@ -242,7 +242,7 @@ def test_other_ops_of_complex_numbers_are_refused_with_their_line():
 
 
 class Experts(nn.Module):
-    """Multiplies each row by the weight of its expert, which is one of four. Two of the experts are chosen by no row."""
+    """Multiplies each row by the weight of one of four experts, which the row chooses. Two experts are never chosen."""
 
     def __init__(self, product):
         super().__init__()

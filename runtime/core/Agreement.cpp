@@ -17,7 +17,8 @@ using namespace fsdprt;
 
 static constexpr size_t longestDetail = 100;
 
-/// Replaces newlines, which separate lines, and tabs, which separate details, by spaces.
+/// Replaces newlines and tabs by spaces, because they separate the lines and the details of an
+/// agreement.
 static std::string plain(std::string text) {
   for (char &c : text)
     c = c == '\n' || c == '\t' ? ' ' : c;
@@ -63,7 +64,7 @@ static Line find(const std::vector<Line> &lines, const std::string &name) {
   return {};
 }
 
-/// Returns the value and the detail of a line as text such as "'64 bytes' (a.txt)".
+/// Returns the value and the detail of a line, for example "'64 bytes' (a.txt)".
 static std::string textOf(const Line &line) {
   return (line.value.empty() ? "not set" : "'" + printable(line.value) + "'") +
          (line.detail.empty() ? "" : " (" + printable(line.detail) + ")");

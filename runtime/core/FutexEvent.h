@@ -42,8 +42,7 @@ public:
       syscall(SYS_futex, &counter, FUTEX_WAKE | flag, INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Sleeps until the counter differs from `seen`, but at most for `milliseconds`. May return
-  /// early.
+  /// Sleeps until the counter differs from `seen`, at most for `milliseconds`. May return early.
   void sleep(uint32_t seen, uint32_t milliseconds) {
     timespec limit = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
     sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -66,12 +65,12 @@ inline void pauseBriefly() {
 #endif
 }
 
-/// Returns the number of times that a waiter tests its condition before it sleeps. `threads`
-/// threads compete for the cores of the machine.
+/// Returns how often a waiter tests its condition before it sleeps. `threads` is the number of
+/// threads that compete for the cores of the machine.
 uint32_t spinsFor(uint32_t threads);
 
-/// Waits until `ready` returns true. While it sleeps, it calls `idle` about every `milliseconds`
-/// milliseconds.
+/// Waits until `ready` returns true. First spins, and then sleeps for at most `milliseconds`
+/// milliseconds at a time. Calls `idle` after each sleep.
 template <typename AnyEvent, typename Ready, typename Idle>
 void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
   for (uint32_t i = 0; i < spins; ++i) {

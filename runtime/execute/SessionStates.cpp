@@ -93,8 +93,6 @@ void Session::moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t 
     on.executor(checkRank(rank)).writeState(found, first * each, count * each, from);
 }
 
-//===- Parameters ---------------------------------------------------------===//
-
 const fb::State *Session::state(const RankGroup &group, uint64_t index, fb::StateRole role) const {
   const auto *states = group.getLayout().states();
   for (uint32_t i = 0; states && i < states->size(); ++i)
@@ -118,7 +116,7 @@ struct Overlap {
           uint64_t count)
       : begin(std::max(first, group.firstElement(state, rank))),
         end(std::min(first + count, group.firstElement(state, rank) + state.elements())) {}
-  /// Returns the offset in bytes of the first of these elements in the rank's shard.
+  /// Returns the offset of element `begin` in the rank's shard, in bytes.
   uint64_t first(const RankGroup &group, const fb::State &state, uint32_t rank) const {
     return (begin - group.firstElement(state, rank)) * sizeOf(state.dtype());
   }
@@ -259,8 +257,6 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
   on.executor(checkRank(rank)).writeState(*held, first, size, element);
 }
 
-//===- Comparison ---------------------------------------------------------===//
-
 /// Compares `piece`, a rank's shard of a state, with `all`, the complete state of the reference.
 /// Compares only elements that belong to parameters, not padding. Returns true if all these
 /// elements are equal. Otherwise sets `result` to the first difference.
@@ -306,8 +302,8 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
 }
 
 /// Compares the shards of all ranks with the reference. The process of rank 0 receives the shards
-/// of the other processes one by one. After a difference, this process still receives all further
-/// shards, because the other processes send them.
+/// of the other processes one by one. Even after it has found a difference, the process of rank 0
+/// receives all further shards, because the other processes send them.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())

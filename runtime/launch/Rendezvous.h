@@ -62,8 +62,7 @@ struct MeetingAddress {
   static MeetingAddress abstract(const std::string &name);
   /// Returns the address that place.meetingName names. If this name is empty, returns all addresses
   /// of the machine place.address. Throws Error if the host name does not exist. If the lookup
-  /// fails for another reason, sets `problem` and returns no address. The caller may then try
-  /// again.
+  /// fails for another reason, sets `problem` and returns no address. The caller may try again.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
@@ -75,7 +74,6 @@ std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &plac
 /// Returns a text that identifies this machine. Two processes that can share memory get the same
 /// text.
 std::string machineIdentity();
-/// Returns the host name of this machine, for use in messages.
 std::string machineName();
 /// Returns the id of the process at the other end of a Unix socket, or nullopt if that process
 /// belongs to another user.
@@ -104,7 +102,7 @@ public:
   /// refuse() and throws Error.
   std::vector<Member> gather();
   /// Sends `reason` to the connected ranks. If the status of `reason` is FSDPRT_BAD_INPUT, also
-  /// sends it to ranks that connect within the next seconds. The ranks in `told` need no message.
+  /// sends it to ranks that connect during the next seconds. Does not wait for the ranks in `told`.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
@@ -132,7 +130,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< describes the last process of another job that was rejected
+  std::string turnedAway; ///< text about the last rejected process of another job
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

@@ -4,19 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check that all groups of a collective use the links in the same way: at each level of links,
-//     each block of ranks that the links join must contain only whole groups, or each group must
-//     contain only whole blocks.
+//  1. Check that all groups of a collective use the links in the same way. At each level, the links
+//     join blocks of ranks. Each block must consist of whole groups, or each group of whole blocks.
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
 //     on channel 0 (Cluster::kernelSeconds).
 //  3. Start each collective on its channel. The command that waits for a collective advances the
-//     time of the rank to the end of the collective. For a collective on channel 0, the command
-//     that starts it already advances the time to this end.
+//     time of the rank to the end of the collective. A collective on channel 0 needs no wait: the
+//     command that starts the collective advances the time to its end.
 //  4. Run copies on channels other than 0 at the same time as launches. Such a copy waits in one of
 //     two queues: one for copies between device memory and host memory, and one for copies from and
 //     to the file.
-//  5. Add the duration of each wait to the exposed time of all collectives that have the same kind
-//     and unit.
+//  5. Add the duration of each wait to the exposed time of the awaited collective. Collectives with
+//     equal kind and unit share one sum.
 //
 // The simulation takes O(commands + chunks) time for any number of ranks.
 //
@@ -113,8 +112,8 @@ void Simulator::checkRanks() const {
 }
 
 /// Returns the group of a collective. Throws Error if different groups would use the links
-/// differently: at each level of links, the number of ranks that the links join must divide the
-/// span of the group or be a multiple of it, and likewise for the stride of the group.
+/// differently. At each level, the links join n ranks. The groups use the links alike if n is a
+/// divisor or a multiple of the group's span, and also of the group's stride.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -184,8 +183,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// Starts a collective. If `joins` is true, adds no time for the launch, because the launch of the
-/// preceding collective also starts this collective.
+/// Starts a collective. If `joins` is true, the launch of the preceding collective also starts this
+/// collective, so no time is added for a launch.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer =
@@ -235,8 +234,8 @@ void Simulator::finish(const Started &one) {
 }
 
 /// Appends `event`, which describes a transfer, to the lane of the transfer. `launchesBefore` is
-/// the number of launches before the transfer started. Also appends an event for the wait, which
-/// lasts from `before` until now, to the compute lane.
+/// the number of launches before the transfer started. Then appends the event of the wait to the
+/// compute lane. The wait lasts from `before` until the current time of the rank.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
   event.ahead = static_cast<uint32_t>(launches - launchesBefore);
@@ -328,7 +327,7 @@ void Simulator::walk(const Commands &commands) {
         if (command->body_as_Loop()->body())
           walk(*command->body_as_Loop()->body());
       break;
-    // All other commands initialise parameters, and a step contains no such command.
+    // The only other command is `initialise`, and a step contains no such command.
     default:
       break;
     }

@@ -8,8 +8,8 @@
 //
 // For each step, the trainer writes the inputs and the learning rate of every rank of the process,
 // runs the program 'step', and reads the step block of the first of these ranks. Each step block
-// contains the mean loss over all ranks, so it suffices to read one of them. After the first step,
-// no step allocates memory, but saves do.
+// contains the mean loss over all ranks, so the trainer need not read the others. After the first
+// step, no step allocates memory, but saves do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ public:
   /// `reporter` and the objects in `observers` must outlive the trainer.
   Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
           std::vector<TrainingObserver *> observers);
-  /// Runs all steps. Returns FSDPRT_FAILED if the results differ from those of the unsharded
-  /// program. If a signal has ended the run early, returns 128 plus the number of the signal.
+  /// Runs all steps. Returns FSDPRT_FAILED if the sharded and the unsharded program have different
+  /// results. If a signal has ended the run early, returns 128 plus the number of the signal.
   /// Otherwise returns 0. Throws Error.
   int execute();
 
@@ -83,9 +83,10 @@ private:
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  /// step blocks before the validation, and before the step
+  /// Step blocks of all ranks: `savedBlocks` from before the last validation, and `blocksBefore`
+  /// from before the last step.
   std::vector<float> savedBlocks, blocksBefore;
-  /// step block of the first rank of this process after the last step
+  /// Step block of the first rank of this process after the last step.
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};
   double validationLoss = -1;
 
@@ -96,9 +97,11 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< first signal, flags that any process has set, sum of `cpu`
+  /// Combines the words of all processes: the first signal, the flags that any process has set, and
+  /// the sum of `cpu`.
+  Word agreed;
   bool differs = false;
-  char spoiled[512] = ""; ///< describes how an input file has changed; "" if no file has changed
+  char spoiled[512] = ""; ///< text about a changed input file; "" if no file has changed
 };
 
 } // namespace fsdprt

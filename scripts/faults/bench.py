@@ -7,7 +7,8 @@ A row starts a job of some ranks, causes a fault, and checks the messages of the
   3. Job.named() waits until each surviving process has printed the expected line. This function returns the seconds from the fault until the last of
      these processes printed the line.
   4. Job.codes() waits for the end of the processes and compares their exit codes with the expected ones.
-  5. Bench.expect_clean() finds processes that have the environment variable and still run. It also finds files whose name is in no message.
+  5. Bench.expect_clean() finds processes that have the environment variable and still run. The function also finds files whose names are in
+     no message.
 
 By means of the variable, all processes of a row (ranks, launchers and hosts) are found in /proc.
 """
@@ -30,7 +31,7 @@ WAIT = 120  # seconds after which a process that has not ended is reported as ha
 
 
 class Failed(Exception):
-    """Is raised if a row failed. `why` is the reason. `slow` is true if nothing was wrong except that the time limit of the row was exceeded."""
+    """Is raised if a row failed. `why` is the reason. `slow` is true if the row only exceeded its time limit and nothing else was wrong."""
 
     def __init__(self, why, slow=False):
         super().__init__(why)
@@ -41,12 +42,12 @@ class Failed(Exception):
 class Row:
     name: str
     group: str
-    planted: str  # description of the fault, for the table
-    expected: str  # description of the expected exit code and message, for the table
-    run: Callable  # (Bench) -> seconds, or None if there is nothing to measure
-    limit: float = 0  # limit for the seconds that `run` returns; 0 means that there is no limit
-    needs: str = ""  # requirement of the row: "mpi", "root" or ""
-    short: bool = False  # true if --only=short runs the row
+    planted: str  # Description of the fault, for the table.
+    expected: str  # Description of the expected exit code and message, for the table.
+    run: Callable  # (Bench) -> seconds, or None if there is nothing to measure.
+    limit: float = 0  # Limit for the seconds that `run` returns; 0 means that there is no limit.
+    needs: str = ""  # Requirement of the row: "mpi", "root" or "".
+    short: bool = False  # True if --only=short runs the row.
 
 
 def environ(pid):
@@ -73,7 +74,7 @@ def state(pid):
 
 
 class Process:
-    """A running command. Its output lines are stored with the time at which each was read."""
+    """A running command. Each line of its output is stored together with the time at which the line was read."""
 
     def __init__(self, command, env, cwd):
         self.command = command
@@ -137,8 +138,8 @@ class Job:
         self.processes = {}  # Maps a rank to its process. The key -1 maps to a command that starts all ranks.
 
     def start(self, *options, artifact=None, each=None, only=None, world=None, number=None):
-        """Starts ranks with options of fsdp-run. each[r] has further settings of rank r. `only` lists the ranks to start. number[r] and world[r] replace
-        the rank and the number of ranks that process r is given."""
+        """Starts ranks with options of fsdp-run. each[r] has further settings of rank r. `only` lists the ranks to start. number[r] and world[r], if
+        they are given, replace the rank and the number of ranks that process r receives."""
         each, number, world = each or {}, number or {}, world or {}
         artifact = artifact or f"m{self.ranks}.fsdp"
         run = [self.bench.tool("fsdp-run"), artifact, *options]
@@ -204,7 +205,7 @@ class Job:
         return self.pid(rank)
 
     def named(self, pattern, since, limit, but=()):
-        """Waits until all processes, except those of the ranks `but`, have printed a line that matches the pattern. Returns the seconds from `since`
+        """Waits until all processes have printed a line that matches the pattern. Does not wait for the ranks `but`. Returns the seconds from `since`
         until the last of these lines was printed."""
         last = since
         for rank, process in self.processes.items():
@@ -220,7 +221,7 @@ class Job:
         return last - since
 
     def codes(self, expected, but=()):
-        """Waits until all processes have ended. Checks the exit codes of all processes except those of the ranks `but`."""
+        """Waits until all processes have ended. Checks the exit codes of all processes except the ranks `but`."""
         expected = expected if isinstance(expected, tuple) else (expected,)
         for rank, process in self.processes.items():
             code = process.wait()
@@ -249,7 +250,7 @@ class Job:
 
 
 def end_of(pid, seconds=WAIT):
-    """Waits until a process has ended, and returns the time. The process need not be a child of this one."""
+    """Waits until a process has ended, and returns the time. The process need not be a child of this process."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -341,8 +342,8 @@ class Bench:
         self.before |= {str(each.relative_to(self.folder)) for each in [self.folder / path, *(self.folder / path).rglob("*")]}
 
     def expect_clean(self, files=()):
-        """Raises Failed if a process of the row still runs, or if a file is left whose name is in no message and which matches none of the patterns
-        `files`."""
+        """Raises Failed if a process of the row still runs. Also raises Failed if a file is left whose name is in no message and matches none of
+        the patterns `files`."""
         # If a run has bad input, its host process runs for 3 more seconds, in which it sends the error to ranks that connect late.
         until = time.monotonic() + 4
         while (left := self.marked()) and time.monotonic() < until:

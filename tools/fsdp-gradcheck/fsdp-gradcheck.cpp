@@ -76,7 +76,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error if the number of an option is out of range, or nothing.
+/// Returns an error if the number that an option sets is out of range, and otherwise nothing.
 static std::optional<std::string> checkUsage(const CommandLine &options) {
   auto found = [](const auto &option) {
     std::string text;
@@ -129,7 +129,7 @@ static int run(const CommandLine &options) {
   // Arguments may have attributes of unknown dialects, which other tools have set.
   context.allowUnregisteredDialects();
   context.loadAllAvailableDialects();
-  llvm::SourceMgr sources; // contains the source lines that diagnostics quote
+  llvm::SourceMgr sources; // source lines that diagnostics quote
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = fsdp::parseModel(options.input, &context);
   if (!module || failed(checkSizes(*module)) || failed(boundIds(*module)))

@@ -28,8 +28,8 @@
 #include <stdint.h>
 
 #define FSDPRT_ARTIFACT_MAGIC "FSDPMLIR" /* 8 bytes, without the terminating zero */
-#define FSDPRT_ARTIFACT_VERSION 3u       /* is raised if older readers would misread new files */
-#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* oldest supported version, of files without values */
+#define FSDPRT_ARTIFACT_VERSION 3u /* raise this version if old readers would misread new files */
+#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* version of files without values, the oldest version */
 #define FSDPRT_ARTIFACT_HEADER_SIZE 128u
 #define FSDPRT_ARTIFACT_HASH_OFFSET 56u
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u

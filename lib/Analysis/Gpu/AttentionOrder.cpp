@@ -18,17 +18,11 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fraction by which the duration of a later candidate must be shorter than that of the best
-/// earlier candidate.
 static constexpr double leastGain = 0.01;
 static constexpr double goodEfficiency = 0.9;
-/// Largest number of additions in a launch for which the simulation includes the additions and the
+/// If a launch has more additions than this number, the simulation omits the additions and the
 /// waits for them.
 static constexpr int64_t mostAdditions = INT64_C(1) << 22;
-
-//===----------------------------------------------------------------------===//
-// Visits
-//===----------------------------------------------------------------------===//
 
 static bool dependsOnData(const TileRange &range) {
   return llvm::any_of(
@@ -59,10 +53,6 @@ std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t ext
   }
   return visits;
 }
-
-//===----------------------------------------------------------------------===//
-// Forward pass
-//===----------------------------------------------------------------------===//
 
 BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
                                      int64_t slots) {
@@ -103,10 +93,6 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
   }
   return order;
 }
-
-//===----------------------------------------------------------------------===//
-// Backward pass
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Simulates a launch of the backward with one order.

@@ -21,8 +21,8 @@ GpuClocks &GpuClocks::operator+=(const GpuClocks &other) {
 }
 
 // According to NVIDIA's white papers, a multiprocessor executes 1024 (A100) or 2048 (H100)
-// multiply-adds of 16-bit floats per clock, and half as many of tf32. mma.sync on sm_90 reaches
-// 62.9 % of this peak (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
+// multiply-adds of 16-bit floats per clock, and half as many of tf32. The instruction mma.sync on
+// sm_90 reaches 62.9 % of this peak (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
 // Architecture", arXiv 2402.13499).
 const GpuRates &GpuRates::get(llvm::StringRef chip) {
   static const GpuRates sm80{0, 1024, 512}, sm90{2048, 1288, 644};

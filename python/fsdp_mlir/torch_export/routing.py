@@ -39,7 +39,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
 
 
 def _key(x):
-    """Returns keys whose order is the order in which torch sorts the elements of ``x``. NaN is
+    """Returns keys that have the same order as the elements of ``x`` in torch's sort, where NaN is
     last."""
     if x.dtype == torch.bool:
         return x.to(torch.int64)
@@ -112,8 +112,9 @@ def scatter_value(x, dim, index, value):
 
 
 def _scattered(x, dim, index, src):
-    """Returns two tensors with a value for each position of ``x``: the sum of those elements of
-    ``src`` that ``index`` moves to this position, and whether ``index`` moves any element there."""
+    """Returns two tensors. Element p of the first is the sum of those elements of ``src`` that
+    ``index`` moves to position p of ``x``. Element p of the second is true if there is such an
+    element."""
     hit = _hits(x, dim, index)
     src = src[tuple(map(slice, index.shape))].movedim(dim, -1)
     src = _grow(src, hit.shape[:-2]).unsqueeze(-1)

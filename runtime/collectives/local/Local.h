@@ -23,7 +23,8 @@ public:
 
   const char *name() const override { return "local"; }
   uint32_t processes() const override { return 1; }
-  /// Does nothing: the slots of this backend contain addresses instead of offsets in an arena.
+  /// Does nothing. The slots of this backend contain addresses, so the base of the arena is not
+  /// needed.
   void registerArena(uint32_t, const ArenaMemory &) override {}
   void connect() override;
 

@@ -6,9 +6,9 @@
 //
 // All ranks are threads of one process. Their arenas are in the memory of one GPU, or of several
 // GPUs that have access to each other's memory. Collectives do not copy through the host, and no
-// thread waits for a GPU. When a member of a collective calls start(), it records a mark on its
-// compute stream. The last member that calls start() then enqueues the transfers of all members on
-// their gather or reduce streams. These streams first wait for the marks of all members:
+// thread waits for a GPU. When a member of a collective calls start(), the member records a mark on
+// its compute stream. The last member that calls start() then enqueues the transfers of all members
+// on their gather or reduce streams. These streams first wait for the marks of all members:
 //
 //     compute stream   | before | mark ------ wait: after the transfers of all members | after
 //     gather stream                  \-> after the marks of all members: copies | mark
@@ -64,7 +64,7 @@ private:
     CudaMark begun, summed, done;
     DeviceSpan span; ///< time stamps of the transfers of the rank
   };
-  /// State of a group in a collective, stored at the index of the group's first member.
+  /// State of a collective in a group. It is stored at the index of the group's first member.
   struct Table {
     std::mutex mutex;
     uint32_t arrived = 0;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Generates and launches a kernel that adds up the buffers of several ranks, in the order of the
-// ranks. The bits of the result are the same as those that Reduce.h computes on a CPU. The runtime
-// contains no compiler, and therefore generates PTX for sm_80, which the driver compiles.
+// ranks. The result has the same bits as the result of Reduce.h on a CPU. The runtime contains no
+// compiler, and therefore generates PTX for sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@ public:
   /// Returns the PTX of the kernels fsdprt_sum_f32, _f64, _f16 and _bf16.
   static std::string ptx();
   /// The size of a launch: how many 16-byte vectors it computes, and how many blocks it has. A
-  /// thread computes one vector. If the last elements do not fill a vector, a thread computes one
-  /// of these elements.
+  /// thread computes one vector. If the last elements do not fill a vector, each of these elements
+  /// is computed by a thread of its own.
   struct Shape {
     uint64_t vectors, blocks;
   };

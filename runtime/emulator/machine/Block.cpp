@@ -16,8 +16,6 @@ using namespace fsdprt::emulate;
 
 static constexpr uint64_t turnLength = 512;
 
-//===- Blocks -------------------------------------------------------------===//
-
 Block::Block(Cluster &cluster, Dim index, unsigned rank)
     : cluster(cluster), index(index), rank(rank) {
   shared.name = "shared memory";
@@ -97,8 +95,6 @@ void Block::threadsLeft() {
   cluster.completeIfAllCame();
 }
 
-//===- Clusters -----------------------------------------------------------===//
-
 static uint32_t threadSlots(const Grid &grid) {
   uint64_t warps = (grid.block.count() + warpSize - 1) / warpSize;
   return warps * warpSize * grid.cluster.count();
@@ -110,9 +106,9 @@ static Dim clusterIndex(const Grid &grid, uint64_t linear) {
   return clusters.at(linear);
 }
 
-/// Returns the number of clocks of a cluster. Each thread has a clock, the agent of each thread
-/// (which makes the accesses of asynchronous operations) has a clock, and the agent of each
-/// warpgroup has a clock. The number of clocks for warpgroups is rounded up to a multiple of 32.
+/// Returns the number of clocks of a cluster. Each thread, each agent of a thread, and each agent
+/// of a warpgroup has a clock. An agent makes the accesses of asynchronous operations. The number
+/// of clocks for warpgroups is rounded up to a multiple of 32.
 static uint32_t clockCount(uint32_t threads) {
   return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize;
 }

@@ -57,7 +57,7 @@ void addNeighbours(fb::ManifestT &m, uint32_t axis, uint64_t size) {
   m.neighbours.back()->size = size;
 }
 
-/// Adds a host arena and moves the range of a binding or an operand into it.
+/// Adds a host arena, and moves the range of a binding or an operand into this arena.
 void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->host_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
@@ -137,8 +137,8 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
-/// Inserts a new first kernel, which computes the bf16 product of two 2 x 2 matrices. No command
-/// launches this kernel.
+/// Inserts a kernel before all other kernels. The new kernel computes the bf16 product of two 2 x 2
+/// matrices. No command launches this kernel.
 fb::ProductT &makeProduct(fb::ManifestT &m) {
   makeGpu(m);
   auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);
@@ -387,7 +387,7 @@ const Rule rules[] = {
     {"V24Device", "expected a target in the host's arena", [](auto &m) { addSnapshot(m), *snapshotCopy(m, 0).target = moved(*snapshotCopy(m, 0).target, 64); }},
     {"V24Overlap", "two copies overlap",
      [](auto &m) { addSnapshot(m), *snapshotCopy(m, 1).target = moved(*snapshotCopy(m, 1).target, snapshotCopy(m, 0).target->offset() + 64); }},
-    {"V24State", "state 0 overlaps the copies", // the overlap is in the gap between two copies
+    {"V24State", "state 0 overlaps the copies", // state 0 lies between two copies
      [](auto &m) {
        addSnapshot(m);
        fb::CopyT &copy = snapshotCopy(m, 0);
@@ -543,7 +543,7 @@ const Rule rules[] = {
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // The source of the copy has a larger stride than the fill.
+     [](auto &m) { // The source of the copy has a larger stride than the target of the fill.
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -557,12 +557,12 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
-    {"V16OverlapInALoop", "its source and its target overlap", // they overlap in the third
-                                                               // iteration
+    {"V16OverlapInALoop", "its source and its target overlap", // an overlap in iteration 3
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
-    {"V16OverlapOfPieces", "its source and its target overlap", // they overlap on ranks of shard 1
+    {"V16OverlapOfPieces", "its source and its target overlap", // an overlap on ranks of shard 1
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // only the target's offset depends on the iteration
+    {"V14OverlapOfPieces", "its source and its target overlap", // the offset of the source does not
+                                                                // depend on the iteration
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;
@@ -596,7 +596,7 @@ const Rule rules[] = {
        loop(m).body[0]->body.Set(wait);
      }},
     {"V18Wait", "ends without a wait",
-     [](auto &m) { // The collective starts in a loop, and its wait follows the loop.
+     [](auto &m) { // A collective starts in a loop, and the wait for it follows the loop.
        auto &step = program(m, "step").commands;
        fb::LoopT loop;
        loop.count = 1;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t count = 1000;
 
-/// Ranks of one process, each with memory for `collectives` gathers of `count` floats.
+/// The ranks of one process. Each rank has memory for `collectives` gathers of `count` floats.
 struct Meeting {
   Meeting(uint32_t ranks, uint32_t collectives, double timeoutSeconds, double bytesPerSecond = 0)
       : communicator(Mesh({{"a", ranks}}, {}), timeoutSeconds, 0), memory(ranks) {
@@ -164,6 +164,6 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
 TEST(AsyncTransferWorker, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);
-  // If this call did not end the collective, the worker would wait 60 s for rank 1.
+  // If abort() did not end the collective, the worker would wait 60 s for rank 1.
   meeting.communicator.abort(FSDPRT_FAILED);
 }

@@ -23,8 +23,6 @@ TEST(Null, FindsNothingInASoundStep) {
   }
 }
 
-//===- Races --------------------------------------------------------------===//
-
 TEST(Null, AReadBeforeTheWaitIsARace) {
   HandMade hand = soundStep();
   std::swap(hand.step()[1], hand.step()[2]);
@@ -81,7 +79,7 @@ TEST(Null, ManyMayReadWhatIsSent) {
   EXPECT_EQ(hand.findings(), "");
   std::swap(hand.step()[2]->body.AsLaunch()->bindings[0],
             hand.step()[2]->body.AsLaunch()->bindings[1]);
-  EXPECT_FOUND(hand, "command 0"); // another command also has a race
+  EXPECT_FOUND(hand, "command 0"); // another command also causes a race
 }
 
 TEST(Null, AWaitEndsItsOwnTransferAlone) {
@@ -118,8 +116,6 @@ TEST(Null, CopiesOnChannelsToTheHostAndTheFile) {
   hand.layout().file_bytes = 128;
   EXPECT_FOUND(hand, "has the target at");
 }
-
-//===- Waits --------------------------------------------------------------===//
 
 TEST(Null, StartsAndWaitsGoTogether) {
   HandMade never = soundStep();

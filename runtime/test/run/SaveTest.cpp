@@ -22,8 +22,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-//===- The index ----------------------------------------------------------===//
-
 static SaveIndex someIndex() {
   SaveIndex index;
   index.artifactHash = std::string(64, 'a');
@@ -70,8 +68,8 @@ TEST(SaveIndex, ComesBackAsItWas) {
 }
 
 TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
-  // These values are nested so deeply that recursive code which copies, compares or prints them
-  // would overflow the stack.
+  // Recursive code that copies, compares or prints so deeply nested JSON values would overflow the
+  // stack.
   size_t levels = 200000;
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
@@ -117,8 +115,6 @@ TEST(SaveIndex, IsRefusedWhenMalformed) {
   }
 }
 
-//===- Runs ---------------------------------------------------------------===//
-
 namespace {
 class Save : public Run {
 protected:
@@ -126,7 +122,6 @@ protected:
   void expectSame(const std::string &a, const std::string &b) {
     EXPECT_TRUE(text(a) == text(b)) << a << " " << b;
   }
-  /// Returns steps, losses, norms and rates of a metrics file.
   std::string numbers(const std::string &file) {
     std::string lines = text(file), result;
     for (size_t at = 0, end; (end = lines.find('\n', at)) != std::string::npos; at = end + 1)
@@ -245,7 +240,7 @@ TEST_F(Save, RefusesBadUsage) {
   expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
   expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
-  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // must not create `new`
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // does not create `new`
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
@@ -347,7 +342,7 @@ TEST_F(Save, FullDisk) {
 }
 
 TEST_F(Save, FlushesTheParentOfANewFolder) {
-  // Without this flush, a power failure could remove the folder with all saves in it.
+  // If a run did not flush the parent folder, a power failure could remove the folder of saves.
   ASSERT_EQ(bash("mkdir outer"), 0);
   std::string outer = at("outer");
   Result result =

@@ -12,8 +12,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// The emulator executes this number of instructions in 20 s if they form an empty endless loop,
-/// and in about 2 minutes if they form a loop with arithmetic.
+/// Default limit of the number of instructions. It ends an endless loop after 20 s if the loop is
+/// empty, and after about 2 minutes if the loop contains arithmetic.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =

@@ -16,8 +16,8 @@
 
 namespace fsdprt {
 
-/// Implements --trace: writes a trace of the last steps, and prints for how much of their time
-/// collectives overlap with other commands.
+/// Implements --trace. Writes a trace of the last steps. Prints the percentage of the time of
+/// collectives in which the rank executes other commands.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;

@@ -6,8 +6,8 @@
 //
 // Estimates the duration of the steps of a GPU kernel. AttentionOrder.h chooses the order of the
 // blocks of a kernel by these estimates. A step keeps each functional unit of a multiprocessor busy
-// for some clocks, and takes at least as many clocks as the unit that is busy for the longest time.
-// No constant is fitted to measured kernels (docs/explanation/gpu-kernels.md).
+// for some number of clocks. The step takes at least the largest of these numbers. No constant is
+// fitted to measured kernels (docs/explanation/gpu-kernels.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,12 +48,12 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies in clocks. The model adds them to the duration of a step if no other work runs during
-/// them.
+/// Latencies in clocks. If no other work runs on the multiprocessor during a latency, the estimated
+/// duration of a step includes this latency.
 struct GpuLatencies {
   static constexpr double barrier = 40;  ///< a barrier of all threads of a block
   static constexpr double global = 1000; ///< a read of global memory
-  /// An addition in global memory, if a block waits for the end of this addition.
+  /// An addition in global memory for whose end a block waits.
   static constexpr double addition = 1500;
 };
 

@@ -7,8 +7,8 @@
 // A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. The
 // right factor is in shared memory. The left factor is in shared memory or in registers.
 //
-// The number of instructions of a warp for a step in which each thread has E score elements,
-// without the score functions:
+// In a step in which each thread has E score elements, a warp issues these numbers of instructions,
+// without the instructions of the score functions:
 //
 //   forward    4.5 E    maximum, scale, exponential, sum, half a conversion
 //              O / 2    correction of O
@@ -21,10 +21,10 @@
 // test/Codegen/Gpu/issue-model.test compares the totals with the output of ptxas.
 //
 // Forward: the products of one warpgroup overlap with the exponentials of another warpgroup. The
-// time of a step is the larger of two times. The first is the time of the busiest unit. The second
-// is the time of one warpgroup's products plus the time of its exponentials. Backward: all
-// warpgroups synchronise between S, dP and the other products. Therefore the tensor cores are idle
-// while P and dS are computed.
+// time of a step is the larger of two times. The first time is that of the busiest unit. The second
+// time is that of one warpgroup's products plus that of its exponentials. Backward: all warpgroups
+// synchronise after the products S and dP and before the other products. Therefore the tensor cores
+// are idle while P and dS are computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,10 +53,6 @@ static void moveShared(GpuClocks &clocks, double bytes) {
   clocks.shared += bytes / GpuRates::get("sm_90a").shared;
 }
 
-//===----------------------------------------------------------------------===//
-// Forward
-//===----------------------------------------------------------------------===//
-
 Sm90ForwardClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
                                       const FunctionWork &work) {
   constexpr double perElement = 4.5, perStep = 95;
@@ -84,14 +80,11 @@ Sm90ForwardClocks attention::clocksOf(const Sm90Config &config, const Shape &sha
   ElementWork masked = work.score;
   masked += work.mask;
   clocks.maskedStep = step(masked);
-  // The first product of scores and the last sums do not overlap with other work.
+  // The first product Q · Kᵀ of a block of queries and the last product P · V do not overlap with
+  // other work.
   clocks.tileClocks = clocks.freeStep.clocks + groupRows * valueDim / groupThreads * 2;
   return clocks;
 }
-
-//===----------------------------------------------------------------------===//
-// Backward
-//===----------------------------------------------------------------------===//
 
 Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
                                   const FunctionWork &work) {

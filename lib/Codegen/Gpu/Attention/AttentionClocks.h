@@ -27,7 +27,8 @@ struct StepClocks {
                      ///< work
 };
 
-/// Number of instructions, and number of results of special functions, per element of the scores.
+/// The work per element of the scores: the number of instructions (`issue`), and the number of
+/// results of special functions such as ex2 (`special`).
 struct ElementWork {
   double issue = 0, special = 0;
   ElementWork &operator+=(const ElementWork &other) {
@@ -36,8 +37,9 @@ struct ElementWork {
     return *this;
   }
 };
-/// The work of the score functions of an attention op or of its gradient. `score` is for every
-/// element. `mask` is additional, for every element of a block that may contain masked elements.
+/// The work of the score functions of an attention op or of its gradient. `score` is the work for
+/// every element. `mask` is the additional work for every element of a block that may contain
+/// masked elements.
 struct FunctionWork {
   ElementWork score, mask;
 };
@@ -47,14 +49,14 @@ FunctionWork workOfFunctions(AttentionGradOp op);
 /// Clocks of the forward kernel with wgmma.
 struct Sm90ForwardClocks {
   StepClocks freeStep, maskedStep; ///< clocks of the step for one block of keys
-  double tileClocks = 0;           ///< clocks of a block of queries, without its steps
+  double tileClocks = 0;           ///< clocks for a block of queries in addition to its steps
 };
 Sm90ForwardClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
 /// Clocks of the kernel with wgmma that computes dK and dV and perhaps also sums dQ.
 struct Sm90KeyClocks {
   StepClocks freeStep, maskedStep; ///< clocks of the step for one block of queries
-  double blockClocks = 0;          ///< clocks of a block of keys, without its steps
+  double blockClocks = 0;          ///< clocks for a block of keys in addition to its steps
   double partClocks = 0;           ///< clocks to add dK and dV to the sums of other parts
   double addClocks = 0;            ///< clocks to add dQ of one block of queries to the sums
 };
