@@ -34,7 +34,6 @@
 #include "Adjoints.h"
 #include "ForwardPart.h"
 #include "fsdp/IR/DiagnosticText.h"
-#include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Reshape.h"
 #include "fsdp/IR/StepBlock.h"
 #include "fsdp/IR/StopGradient.h"
@@ -417,10 +416,10 @@ static void useMeans(func::FuncOp eval) {
 /// Replaces each fsdp.stop_gradient and each fsdp.reduce_cotangent by its input.
 static void dropMarkers(ModuleOp module) {
   module.walk([](Operation *op) {
-    if (!isa<StopGradientOp, ReduceCotangentOp>(op))
-      return;
-    op->replaceAllUsesWith(op->getOperands());
-    op->erase();
+    if (isa<StopGradientOp, ReduceCotangentOp>(op)) {
+      op->replaceAllUsesWith(op->getOperands());
+      op->erase();
+    }
   });
 }
 

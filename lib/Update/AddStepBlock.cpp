@@ -29,7 +29,6 @@
 
 #include "SquareSums.h"
 #include "StepSlots.h"
-#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Options/Options.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -100,15 +99,11 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
     return;
-  auto isSplit = [&](UnitOp unit) {
-    return axis == tensorAxis ? unit->hasAttr(tensorSplitAttr)
-                              : llvm::is_contained(unit.getOptimizerAxes(), axis);
-  };
   SmallVector<unsigned> inPieces;
   SmallVector<Value> parts;
   for (auto [i, unit] :
        llvm::enumerate(sums.empty() ? SmallVector<UnitArgument>() : program.getTrainable()))
-    if (isSplit(unit.unit)) {
+    if (isGradientSplit(unit.unit, axis)) {
       inPieces.push_back(i);
       parts.push_back(sums[i]);
     }
@@ -138,7 +133,7 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   addOverAxis(builder, program, "shard", sums, failedLookups);
   // All ranks of the axis `tensor` look up the same ids.
   Value noLookups;
-  addOverAxis(builder, program, tensorAxis, sums, noLookups);
+  addOverAxis(builder, program, "tensor", sums, noLookups);
   return sums;
 }
 
