@@ -3,8 +3,9 @@
 missing-sum    the first all_reduce of a partial sum is left out
 missing-entry  the first reduce_cotangent is left out
 twice          the first sum is added over the ranks a second time
-whole-entry    an op that is not split reads the first reduce_cotangent
+whole-entry    an op that is not split reads the first reduce_cotangent instead of the first sum
 wrong-split    a parameter is split along another dimension than its readers expect
+wrong-heads    the columns of queries, keys and values are split as one block, so that a rank has queries of other heads
 """
 
 import re
@@ -29,9 +30,13 @@ elif fault == "twice":
     begin, end = text.split(found[0])
     text = begin + found[0] + again + re.sub(found[2] + r"\b", "%again", end)
 elif fault == "whole-entry":
-    found = first("reduce_cotangent")
-    begin, end = text.split(found[0])
-    text = begin + found[0] + re.sub(found[3] + r"\b", found[2], end)
+    entered, total = first("reduce_cotangent"), first("all_reduce")
+    begin, end = text.split(total[0])
+    text = begin + total[0] + re.sub(total[2] + r"\b", entered[2], end, count=1)
+elif fault == "wrong-heads":
+    name = r"(h\.0\.attn\.c_attn\.weight = array<i64: 1), 32, 32, 32>"
+    assert re.search(name, text)
+    text = re.sub(name, r"\g<1>, 96>", text)
 else:
     assert fault == "wrong-split"
     name = r"h\.0\.mlp\.c_fc\.weight = array<i64: "
