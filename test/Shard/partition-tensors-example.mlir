@@ -1,5 +1,4 @@
-// Each rank has half of the output features of the first weight, and half of the input features of
-// the second one. Ranks add their products.
+// Each rank has half of both weights, and ranks add their products.
 // RUN: fsdp-opt %s '--fsdp-partition-tensors=mesh=shard=1,tensor=2' | FileCheck %s
 
 // CHECK: fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [1]>, #fsdp.axis<"tensor", [2]>]
