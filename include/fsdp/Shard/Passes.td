@@ -184,6 +184,8 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
       - the arguments of the programs `step` and `reference` are one buffer of the right size per
         unit, in the order of the units, then the batch inputs;
       - at most one `fsdp.unshard` reads each shard, and this op has site 0;
+      - if the mesh has an axis `tensor`, there is no program `reference`, and each value of `step` is
+        whole, split or a partial sum as its readers expect;
       - no parameter argument is left.
     - Keeps: the IR.
   }];
