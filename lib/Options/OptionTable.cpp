@@ -165,6 +165,8 @@ std::string OptionRow::printOne(const StepOptions &options) const {
              " has no effect with --no-code, which writes no machine code")                        \
       .needs([](const StepOptions &o) { return o.driver.emit != EmitKind::KernelMlir; },           \
              " has no effect with --emit=kernel-mlir, which writes no machine code")               \
+      .needs([](const StepOptions &o) { return o.driver.emit != EmitKind::Clocks; },               \
+             " has no effect with --emit=clocks, which writes no machine code")                    \
       .needs(                                                                                      \
           [](const StepOptions &o) {                                                               \
             return o.driver.emit != EmitKind::None ||                                              \

@@ -62,6 +62,10 @@ struct Cluster {
   std::string file, name; ///< `file` is empty if the cluster was not read from a file.
   /// Multiply-adds in f32, multiply-adds in bf16 or f16, and bytes moved in device memory.
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
+  /// The chip, such as "sm_90a", and its clocks per second while tensor cores are busy. Without a
+  /// chip, times of kernels follow from the rates alone.
+  std::string chip;
+  double clocksPerSecond = 0;
   /// Launch latency of a kernel, and launch latency of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
   /// Bandwidth of copies to and from host memory; 0 means the bandwidth of device copies.
@@ -74,10 +78,6 @@ struct Cluster {
 
   /// Returns the number of ranks that the links join.
   uint64_t ranks() const { return links.back().ranks; }
-  /// Returns the seconds of a kernel of `kind`: the launch latency, plus the time for its
-  /// multiply-adds or the time for its bytes, whichever is longer.
-  double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
-                       uint64_t bytes) const;
 };
 
 /// Reads a cluster file. An unknown member is an error, and so is a value out of range. On an

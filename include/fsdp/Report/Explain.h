@@ -9,19 +9,21 @@
 
 #include "fsdp/Analysis/DtypeFlow.h"
 #include "fsdp/Analysis/PlanMeasures.h"
+#include "fsdp/Report/KernelReport.h"
 
 namespace mlir::fsdp {
 
 /// Writes the members of the JSON object that explain() writes.
 void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
-                      ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes);
+                      ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes,
+                      const KernelReport &kernels);
 
 /// Writes memory, communication, schedule and units of a planned module as tables or as JSON.
 /// Before Codegen, the memory does not include the workspace of kernels. `accumulation` contains
 /// the costs of the possible ways to accumulate gradients, if several were compared. `dtypes`
-/// contains the rows of measureDtypes() after Update.
+/// contains the rows of measureDtypes() after Update. `kernels` are left out on a CPU.
 void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
-             ArrayRef<DtypeRow> dtypes = {});
+             ArrayRef<DtypeRow> dtypes = {}, const KernelReport &kernels = {});
 
 } // namespace mlir::fsdp
 

@@ -9,17 +9,19 @@
 
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Analysis/DtypeFlow.h"
+#include "fsdp/Report/KernelReport.h"
 
 namespace mlir::fsdp {
 
 /// Writes the program `step` of a planned module with workspace as one self-contained HTML page:
 /// - the buffers of the arena over the commands, with details of the one under the mouse pointer
 /// - a timeline of compute and communication, with the times estimated for `cluster`
+/// - on a GPU, the times of kernels, by the clocks of their plans
 /// - tables of the units, of the bytes sent, and of the types of the computation
 ///
 /// `title` is the title of the page.
 void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,
-                 StringRef title, raw_ostream &os);
+                 const KernelReport &kernels, StringRef title, raw_ostream &os);
 
 } // namespace mlir::fsdp
 

@@ -57,7 +57,7 @@ std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t ext
 }
 
 //===----------------------------------------------------------------------===//
-// Forward pass
+// Tiles of queries
 //===----------------------------------------------------------------------===//
 
 BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
@@ -74,7 +74,7 @@ BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> c
 }
 
 QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
-                                  int64_t mostTogether, ArrayRef<double> cycles) {
+                                  int64_t mostTogether, ArrayRef<double> cycles, int64_t slots) {
   QueryOrder order{heads, static_cast<int64_t>(cycles.size()), blocks, group};
   if (llvm::all_equal(cycles))
     return order;
@@ -85,13 +85,13 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
       order.together = together;
       candidates.push_back(order);
     }
-  if (heads % 2 == 0) {
+  if (heads % 2 == 0 && blocks < order.tiles()) {
     order.pairs = true;
     candidates.push_back(order);
   }
   double least = 0;
   for (const QueryOrder &candidate : candidates) {
-    double end = scheduleQueries(candidate, cycles, blocks).end();
+    double end = scheduleQueries(candidate, cycles, slots).end();
     if (least > 0 && end >= least * (1 - leastGain))
       continue;
     least = end;
@@ -101,7 +101,7 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
 }
 
 //===----------------------------------------------------------------------===//
-// Backward pass
+// Blocks of keys
 //===----------------------------------------------------------------------===//
 
 namespace {

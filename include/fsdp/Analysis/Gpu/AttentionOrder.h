@@ -32,7 +32,7 @@ struct BlockVisits {
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 //===----------------------------------------------------------------------===//
-// Forward pass: each block of threads processes several tiles of queries
+// Tiles of queries
 //===----------------------------------------------------------------------===//
 
 /// Simulates a launch of the forward kernel with `slots` concurrent blocks of threads. `cycles[i]`
@@ -41,12 +41,13 @@ BlockScheduler scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
 
 /// Returns the order with which the launch ends earliest. A section of the order has at most
 /// max(`mostTogether`, `group`) heads, a multiple of `group`, the number of heads that share keys.
-/// If all tiles take equal time, a section has `group` heads.
+/// If all tiles take equal time, a section has `group` heads. With a block of threads for each
+/// tile, there are no pairs.
 QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_t mostTogether,
-                            ArrayRef<double> cycles);
+                            ArrayRef<double> cycles, int64_t slots);
 
 //===----------------------------------------------------------------------===//
-// Backward pass: blocks of threads process keys and add to the gradients of queries
+// Blocks of keys, which may add to the gradients of queries
 //===----------------------------------------------------------------------===//
 
 /// Work of the backward for the blocks of keys of one kv head.

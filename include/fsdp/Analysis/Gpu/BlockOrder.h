@@ -88,8 +88,9 @@ struct Integers {
   int64_t select(bool condition, int64_t a, int64_t b) const { return condition ? a : b; }
 };
 
-/// Order of the tiles of queries. A tile is a block of rows of one head. A launch has `blocks`
-/// blocks of threads, and each of them processes one tile per round.
+/// Order of the tiles of queries, a tile being a block of rows of a head. Either the `blocks`
+/// blocks of threads run from begin to end of the launch, and each processes one tile per round; or
+/// there is a block for each tile, and one round.
 ///
 ///   sections  The launch processes one section of `together` heads after another. Each section
 ///             begins with the last row blocks of its heads, which visit the most keys under a

@@ -1,59 +1,64 @@
-//===- GpuClocks.h - Clocks of a multiprocessor's units ---------*- C++ -*-===//
+//===- GpuClocks.h - Model of a multiprocessor ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Estimates the duration of the steps of a GPU kernel, for the choice of the order of its blocks. A
-// step keeps each functional unit of a multiprocessor busy for some clocks, and takes at least as
-// long as the busiest unit. No constant is fitted to measured kernels
-// (docs/explanation/gpu-kernels.md).
+// The model by which plans for GPUs are chosen and steps are predicted. A step of a kernel keeps
+// the units of its multiprocessor busy for some clocks each (GpuClocks); it takes at least as long
+// as the busiest one. No number is fitted to a measured kernel (docs/explanation/simulator.md).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_ANALYSIS_GPU_GPUCLOCKS_H
 #define FSDP_ANALYSIS_GPU_GPUCLOCKS_H
 
-#include "llvm/ADT/StringRef.h"
-#include <cstdint>
+#include "fsdp/Analysis/Gpu/BlockOrder.h"
+#include "fsdp/IR/GpuCode.h"
 
 namespace mlir::fsdp {
 
-/// Number of clocks for which each functional unit of a multiprocessor is busy.
-struct GpuClocks {
-  double tensor = 0;  ///< tensor cores
-  double issue = 0;   ///< schedulers, each of which issues an instruction of a warp per clock
-  double special = 0; ///< units of exponentials and other special functions
-  double shared = 0;  ///< shared memory
-
-  double longest() const;
-  GpuClocks &operator+=(const GpuClocks &other);
-  friend GpuClocks operator*(const GpuClocks &clocks, double times) {
-    return {clocks.tensor * times, clocks.issue * times, clocks.special * times,
-            clocks.shared * times};
-  }
-};
-
-/// Work that a multiprocessor can do per clock.
+/// What a multiprocessor does per clock.
 struct GpuRates {
   double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
-  double lanes = 128;   ///< threads for which an instruction is issued: 32 per warp
+  double cache;         ///< bytes from and to the L2 cache, if all multiprocessors use it
+  double lanes = 128;   ///< lanes of issued instructions
+  double compare = 16;  ///< lanes of comparisons and conversions, of one of four schedulers
   double special = 16;  ///< results of special functions
-  double shared = 128;  ///< bytes from or to shared memory
-  double global = 64;   ///< bytes from or to the L2 cache
+  double shared = 128;  ///< bytes of shared memory
 
   /// Returns the rates of a chip, such as "sm_90a".
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies, in clocks, that the model adds because no other work hides them.
+/// Clocks of latencies that other work does not hide.
 struct GpuLatencies {
-  static constexpr double barrier = 40;    ///< a barrier of all threads of a block
-  static constexpr double global = 1000;   ///< a read of global memory
-  static constexpr double addition = 1500; ///< an addition in global memory for which a block waits
+  static constexpr double barrier = 40;    ///< threads of a block meet at a barrier
+  static constexpr double cache = 270;     ///< an access to the L2 cache
+  static constexpr double global = 1000;   ///< an access to global memory
+  static constexpr double addition = 1500; ///< an addition to global memory that others wait for
 };
+
+/// Threads and blocks that are resident on a multiprocessor at most.
+inline constexpr int64_t mostResidentThreads = 2048, mostResidentBlocks = 32;
+
+/// Returns the cost of a launch whose blocks have been scheduled. `all` are the clocks of all
+/// blocks together.
+GpuCost getLaunchCost(const BlockScheduler &schedule, const GpuClocks &all, int64_t multiprocessors,
+                      double bytes);
+
+/// Returns the cost of `blocks` equal blocks that run as `perSm` at a time on a multiprocessor.
+/// `block` is one block's work, `clocks` its duration.
+GpuCost getUniformCost(int64_t blocks, int64_t perSm, const GpuClocks &block, double clocks,
+                       int64_t multiprocessors, double bytes);
+
+/// Returns the cost of a launch whose threads overlap, and that exposes only the latency of its
+/// first and last accesses. `thread` is the work of a thread, in instructions and results of a lane
+/// and in bytes.
+GpuCost getStreamCost(int64_t blocks, int64_t threads, const GpuClocks &thread,
+                      const GpuRates &rates, int64_t multiprocessors, double bytes);
 
 } // namespace mlir::fsdp
 

@@ -52,6 +52,7 @@ struct GpuLaunch {
   int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
   int64_t copyThreads = 0;                ///< number of threads per block that only copy data
   std::optional<GpuProduct> product = {}; ///< product that a library computes instead of an entry
+  GpuCost cost = {};                      ///< by the model of the plan
 };
 
 /// The launches of one kernel, which run one after another.
@@ -71,6 +72,10 @@ struct EntryReport {
       loopMma = 0;              ///< number of instructions of the main loop that multiply matrices
   /// Cycles for which the `loopMma` instructions occupy the tensor core of one scheduler.
   int64_t loopTensorCycles = 0;
+  /// In one turn of the main loop: exponentials; those that are issued while a product of a
+  /// warpgroup is in flight; all instructions that are issued while none is; barriers of threads.
+  int64_t loopExponentials = 0, loopOverlapped = 0, loopIdle = 0, loopBarriers = 0;
+  int64_t loopFences = 0; ///< fences of all memory of the GPU, in all loops
 };
 
 /// The texts and code that compileGpuImage() stores in the image.
@@ -114,6 +119,8 @@ std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
 /// Prints the kernels of `image` and their launches as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);
+/// Prints a table of the costs by the model of the plan, one line per launch.
+void printCosts(const GpuImage &image, llvm::raw_ostream &os);
 /// Prints a table of the reports of ptxas, one line per launch.
 void printStatistics(const GpuImage &image, llvm::raw_ostream &os);
 

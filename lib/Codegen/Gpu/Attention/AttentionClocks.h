@@ -4,13 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Models the time of steps of the attention kernels, to choose the order of blocks and for reports.
+// Models the steps of the attention kernels, for the choice of their order, and the costs of their
+// launches.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_ATTENTIONCLOCKS_H
 #define FSDP_LIB_CODEGEN_GPU_ATTENTION_ATTENTIONCLOCKS_H
 
+#include "Codegen/Gpu/Ptx/OpWork.h"
 #include "Sm80Backward.h"
 #include "Sm90Attention.h"
 #include "fsdp/Analysis/Gpu/AttentionOrder.h"
@@ -25,38 +27,65 @@ struct StepClocks {
   double clocks = 0; ///< duration of the step, including work that does not overlap
 };
 
-/// Number of instructions, and number of special-function results, per score element.
-struct ElementWork {
-  double issue = 0, special = 0;
-  ElementWork &operator+=(const ElementWork &other) {
-    issue += other.issue;
-    special += other.special;
-    return *this;
-  }
-};
-/// Work of the score functions of an attention op or its gradient: `score` for each element, and
-/// `mask` in addition for each element of a block that may contain masked elements.
+/// Work of the functions of an attention op or its gradient on an element of the score matrix.
+/// `mask` is for elements that may be masked; `score` for all.
 struct FunctionWork {
-  ElementWork score, mask;
+  OpWork score, mask;
+  bool isPlain = true; ///< there is neither score_mod nor weight_mod
 };
 FunctionWork workOfFunctions(AttentionOp op);
 FunctionWork workOfFunctions(AttentionGradOp op);
 
-/// Clocks of the forward kernel with wgmma.
-struct Sm90ForwardClocks {
-  StepClocks freeStep, maskedStep; ///< clocks of the step for one block of keys
-  double tileClocks = 0;           ///< clocks of a block of queries, without its steps
-};
-Sm90ForwardClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
+/// A kernel whose blocks of threads own a block of one side and visit blocks of the other.
+struct KernelClocks {
+  StepClocks freeStep, maskedStep; ///< a visited block: without and with masked elements
+  double blockClocks = 0;          ///< of an owned block, beside its visits
 
-/// Clocks of the kernel that computes dK, dV and perhaps the sums of dQ with wgmma.
-struct Sm90KeyClocks {
-  StepClocks freeStep, maskedStep; ///< clocks of the step for one block of queries
-  double blockClocks = 0;          ///< clocks of a block of keys, without its steps
-  double partClocks = 0;           ///< clocks to add dK and dV to the sums of other parts
-  double addClocks = 0;            ///< clocks to add dQ of one block of queries to the sums
+  /// Returns the duration of an owned block, and adds its work to `all`.
+  double run(const BlockVisits &visits, GpuClocks &all) const;
+};
+
+/// The forward pass with wgmma: blocks of queries visit blocks of keys.
+KernelClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
+
+/// dK, dV and perhaps dQ with wgmma: blocks of keys visit blocks of queries.
+struct Sm90KeyClocks : KernelClocks {
+  double partClocks = 0; ///< to add dK and dV to those of other parts
+  double addClocks = 0;  ///< to add a part of dQ
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);
+
+/// Bytes of tensors in memory.
+struct TensorBytes {
+  TensorBytes(const Shape &shape, Type element);
+  double q, k, v, o, norms; ///< norms: an f32 per query of all heads
+};
+
+//===----------------------------------------------------------------------===//
+// mma.sync
+//===----------------------------------------------------------------------===//
+
+/// Kernels with mma.sync. Forward and Queries own blocks of queries, the others blocks of keys, for
+/// both gradients or one of them.
+enum class Sm80Pass { Forward, Queries, Keys, KeysOfK, KeysOfV };
+
+/// Work of a launch with a block of threads for each owned block.
+struct Sm80Work {
+  std::vector<double> clocks; ///< of an owned block, by its number in the head
+  GpuClocks units;            ///< of all blocks
+  double bytes = 0;           ///< of memory
+  int64_t heads = 1, group = 1, mostTogether = 1;
+  int64_t multiprocessors = 1, slots = 1;
+};
+Sm80Work workOf(Sm80Pass pass, AttentionTiles tiles, const FunctionWork &functions,
+                const Sm80Config &config, const Shape &shape, Type element,
+                const GpuTarget &target);
+
+/// Return the order that ends first, and the cost of the launch.
+QueryOrder chooseQueryOrder(const Sm80Work &work);
+KeyOrder chooseKeyOrder(const Sm80Work &work);
+GpuCost costOf(const Sm80Work &work, const QueryOrder &order);
+GpuCost costOf(const Sm80Work &work, const KeyOrder &order);
 
 } // namespace mlir::fsdp::attention
 

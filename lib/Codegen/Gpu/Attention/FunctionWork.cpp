@@ -11,50 +11,29 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionClocks.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Returns the numbers of instructions and of special-function results of an operation.
-static ElementWork workOf(Operation &op) {
-  if (isa<FSDPDialect>(op.getDialect())) {
-    // RandomElementOp computes Philox with ten rounds, of whose four words an element uses one.
-    constexpr double philox = 60;
-    return {op.hasTrait<OpTrait::IsTerminator>() ? 0.0 : philox, 0};
-  }
-  if (isa<tensor::ExtractOp>(op))
-    return {3, 0}; // address and load
-  if (isa<math::TanhOp>(op))
-    return {6, 2}; // 1 - 2 / (1 + exp2(x))
-  if (isa<math::ExpOp, math::Exp2Op, math::RsqrtOp>(op))
-    return {2, 1};
-  if (isa<arith::DivFOp>(op))
-    return {2, 1};
-  if (isa<math::MathDialect>(op.getDialect()))
-    return {20, 1};
-  if (isa<arith::ConstantOp, arith::IndexCastOp, arith::IndexCastUIOp>(op))
-    return {};
-  return {1, 0};
-}
-
-static ElementWork workOf(Region &region) {
-  ElementWork work;
+/// Returns the work of the operations for each element that `counts` accepts.
+static OpWork
+workOfElement(Region &region, function_ref<bool(OpWork)> counts = [](OpWork) { return true; }) {
+  OpWork work;
   if (region.empty())
     return work;
   RegionDependence dependence(region);
   for (Operation &op : region.front())
-    if (dependence.of(&op) == Dependence::Both)
-      work += workOf(op);
+    if (OpWork own = workOf(op); dependence.of(&op) == Dependence::Both && counts(own))
+      work += own;
   return work;
 }
 
 template <typename Op>
 static FunctionWork workOfBoth(Op op) {
-  FunctionWork work{workOf(op.getScoreMod()), workOf(op.getMaskMod())};
-  work.score += workOf(op.getWeightMod());
+  FunctionWork work{workOfElement(op.getScoreMod()), workOfElement(op.getMaskMod()),
+                    op.getScoreMod().empty() && op.getWeightMod().empty()};
+  work.score += workOfElement(op.getWeightMod());
   if (!op.getMaskMod().empty())
     work.mask.issue += 1; // one selection
   if (!op.getWeightMod().empty())
@@ -66,6 +45,11 @@ FunctionWork attention::workOfFunctions(AttentionOp op) { return workOfBoth(op);
 
 FunctionWork attention::workOfFunctions(AttentionGradOp op) {
   FunctionWork work = workOfBoth(op);
-  work.score += workOf(op.getScoreGrad());
+  OpWork both = workOfElement(op.getScoreGrad());
+  // score_grad computes the special functions of score_mod again, for which one value suffices.
+  OpWork again = workOfElement(op.getScoreMod(), [](OpWork own) { return own.special > 0; });
+  if (both.special >= again.special)
+    both += {-again.issue, -again.special};
+  work.score += both;
   return work;
 }

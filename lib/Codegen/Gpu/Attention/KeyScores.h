@@ -63,15 +63,18 @@ public:
   /// first query is `firstRow`. `dp` is empty if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
-  /// The lane's sums of contributions to captured tensors by key: emptyColumns() returns initial
-  /// values, numColumns() returns the number of sums, and storeColumns() stores the sums to
-  /// scratch.
+  /// For plain scores, return Pᵀ, and dSᵀ from Pᵀ, of such a tile.
+  SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
+  SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);
+  bool arePlain() const { return functions->isPlain(); }
+  /// Sums of the contributions of each of the lane's keys to captured tensors: initial values,
+  /// number of sums, and code that stores them to scratch.
   SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }
   void storeColumns(ArrayRef<Value> columns);
 
 private:
-  Query queryAt(Value firstRow, int64_t at, Norm lse, Norm delta, bool masked);
+  Query queryAt(Value firstRow, int64_t at, Value lse, Value delta, bool masked);
 
   GpuBuilder &b;
   const Shape &shape;

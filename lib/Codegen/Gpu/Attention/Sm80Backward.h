@@ -24,13 +24,14 @@ struct Sm90Keys {
   int64_t threads() const { return 128 * (groups + 1); }
 };
 
-/// Kernels of the backward pass, and offsets in the scratch that they share, in units of f32. `lse`
-/// and `delta` are arrays with one f32 per query of all heads.
+/// Kernels of the backward pass and offsets in their shared scratch, in units of f32. `lse`, which
+/// is multiplied by log2(e), and `delta` have one f32 per query of all heads.
 struct Sm80Backward {
   Sm80Config queries;                   ///< configuration with queries as rows
   SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or two kernels
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
-  KeyOrder order;                       ///< order of the blocks of keys if keysOfGroups is set
+  QueryOrder queryOrder;                ///< of the blocks of `queries`
+  KeyOrder order;                       ///< of the blocks of keysOfGroups
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// Offsets if keysOfGroups adds to dQ: of an i32 count of additions per block of queries, and of
   /// the sums of dQ.
@@ -50,9 +51,9 @@ Sm80Needs keyNeeds(const Sm80Config &config, const Shape &shape, Type element, b
 
 /// A query whose scores a lane computes.
 struct Query {
-  Value number; ///< row in the tensor
-  Value exists; ///< condition that the query exists; null if no check is needed
-  Value lse, delta;
+  Value number;     ///< row in the tensor
+  Value exists;     ///< null if it need not be checked
+  Value lse, delta; ///< lse: times log2(e)
   FragmentFunction::Values score, mask, weight, grad;
 };
 
@@ -79,6 +80,13 @@ public:
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
 
+  /// Returns true if dS is P · (dp - δ), so that P needs no dp.
+  bool isPlain() const { return score.empty() && weight.empty(); }
+  /// Returns P of a plain element.
+  Value weigh(Value x, const Query &query, const Key &key, bool masked) const {
+    return weightOf(x, query, key, kept(query, key, masked));
+  }
+
   FragmentFunction score, mask, weight, grad;
 
 private:
@@ -102,7 +110,7 @@ struct Sm80Problem {
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
 /// Emits dK if `wantsK` is true, and dV if `wantsV` is true.
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
-                      bool wantsK, bool wantsV);
+                      const KeyOrder &order, bool wantsK, bool wantsV);
 
 } // namespace mlir::fsdp::attention
 

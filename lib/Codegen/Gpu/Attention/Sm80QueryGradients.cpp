@@ -92,9 +92,9 @@ private:
 } // namespace
 
 void QueryGradients::placeUnit() {
-  int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
-  Value unit = b.block(), number = b.div(unit, rowBlocks), own = b.rem(number, shape.heads);
-  firstRow = b.mul(b.sub(b.i32(rowBlocks - 1), b.rem(unit, rowBlocks)), config.blockRows());
+  auto [number, rowBlock] = plan.queryOrder.tileAt(b, b.block(), b.i32(0));
+  Value own = b.rem(number, shape.heads);
+  firstRow = b.mul(rowBlock, config.blockRows());
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
   auto slab = [&](Value tensor, Value ownHead, int64_t heads, int64_t rows, int64_t cols) {
     return slabOf(b, b.binding(tensor), head.batch, ownHead, heads, rows, cols);
@@ -116,7 +116,7 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// Returns lse and δ of a query, which the four lanes that hold the query's row compute together.
+/// Returns lse · log2(e) and δ of a query. The four lanes that hold its row compute them.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));
@@ -140,7 +140,8 @@ std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   }
   delta = b.overQuad(delta, [&](Value x, Value y) { return b.addf(x, y); });
   isEmpty = b.either(isEmpty, arith::XOrIOp::create(b, b.loc, exists, b.boolean(true)));
-  return {b.select(isEmpty, b.number(infinity), lse), b.select(exists, delta, b.number(0))};
+  return {b.select(isEmpty, b.number(infinity), b.mulf(lse, b.number(log2e))),
+          b.select(exists, delta, b.number(0))};
 }
 
 void QueryGradients::placeQueries() {

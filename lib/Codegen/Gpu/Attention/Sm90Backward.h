@@ -81,7 +81,7 @@ struct Sm90KeyPlaces {
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
-  int64_t queryBytes, doutBytes, normsBytes; ///< size of one stage
+  int64_t queryBytes, doutBytes, normsBytes, gradientBytes; ///< size of one stage
   int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
@@ -95,7 +95,7 @@ public:
   Sm90KeyRole(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores)
       : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op),
         kernel(problem.kernel), scores(scores), places(config, shape), querySums(config, shape),
-        barriers(b.sharedAt(places.barriers)) {}
+        base(b.sharedAt(0)) {}
 
 protected:
   /// A buffer of queries, and the parity of the barrier phase in which it is filled.
@@ -107,14 +107,15 @@ protected:
     return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
   }
   Value barrier(Sm90KeyPlaces::Barrier which) {
-    return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
+    return sharedAt(places.barriers + which * Sm90Builder::barrierBytes);
   }
   Value barrier(Sm90KeyPlaces::Barrier which, const Stage &stage) {
     return b.shiftBytes(barrier(which), b.mul(stage.index, Sm90Builder::barrierBytes));
   }
-  PanelTile tileOfKeys(int64_t place) { return {b.sharedAt(place), config.blockKeys()}; }
+  Value sharedAt(int64_t place) { return b.shiftBytes(base, place); }
+  PanelTile tileOfKeys(int64_t place) { return {sharedAt(place), config.blockKeys()}; }
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
-    return {b.shiftBytes(b.sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
+    return {b.shiftBytes(sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
   /// Selects the block of keys that block of threads `block` processes in its turn `turn` (0 or 1).
   void place(Value block, Value turn);
@@ -139,8 +140,8 @@ protected:
   KeyScores &scores;
   const Sm90KeyPlaces places;
   const QuerySums querySums;
-  Value barriers; ///< address of the first barrier in memory
-  Value part;     ///< number of the part of the query heads; null if there is one part
+  Value base; ///< address of the shared memory
+  Value part; ///< number of the part of the query heads; null if there is one part
 };
 
 /// Emits the copies of tiles for the consumers. One thread runs this code.

@@ -27,10 +27,11 @@ FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, 
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 
-/// Returns the work of the kernel of dK and dV, with which the model chooses the kernel's order.
-KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape);
-/// Returns the clocks of the tiles of a head, indexed by row block.
-SmallVector<double> clocksOfTiles(AttentionOp op, const Sm90Config &config, const Shape &shape);
+/// Return the costs of the launches of the forward pass, and of dK and dV.
+GpuCost costOfForward(AttentionOp op, const Sm90Config &config, const Shape &shape,
+                      const QueryOrder &order, const GpuTarget &target);
+GpuCost costOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape,
+                   const KeyOrder &order, const GpuTarget &target);
 
 } // namespace mlir::fsdp::attention
 

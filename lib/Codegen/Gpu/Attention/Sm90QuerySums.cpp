@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Norms: eight lanes compute lse and δ = Σ O·dO of a query. lse is inf for queries without keys and
-// for queries that do not exist. The same launch clears the counts of additions.
+// Norms: eight lanes process a query. lse, times log2(e), is inf for queries without keys and those
+// that do not exist; δ = Σ O·dO. The same launch clears the counts of additions.
 //
 // dQ is the scale times the sums, converted to the type of dQ. QuerySums defines the layout of the
 // sums. If no block of keys visits a block of queries, the sums are uninitialised, and dQ is 0.
@@ -76,8 +76,8 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
         lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))), lse,
-                 b.number(infinity));
+  lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))),
+                 b.mulf(lse, b.number(log2e)), b.number(infinity));
   delta = b.select(exists, delta, b.number(0));
   b.when(b.isEqual(b.rem(b.lane(), lanesOfQuery), 0), [&] {
     Pointer scratch = b.scratch(b.getF32Type());

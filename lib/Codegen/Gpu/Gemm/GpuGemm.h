@@ -43,6 +43,7 @@ struct GpuSide {
 
 /// The plan of a contraction kernel. The plan contains all sizes that the kernel's code uses.
 struct GpuPlan {
+  std::string chip;
   Type element; ///< type of the factors in shared memory: bf16, f16 or f32
   GpuConfig config;
   GpuSide lhs, rhs;
@@ -84,6 +85,10 @@ inline constexpr StringLiteral gemmTileAttr = "fsdp.gemm_tile";
 /// Returns the number of contiguous elements of a result row that one aligned access to `operand`
 /// can transfer, at most storeCols and 16 bytes.
 int64_t alignedColumns(const Problem &problem, const GpuPlan &plan, const Operand &operand);
+/// Returns the cost of a plan's launch, and of the launch that adds the sums of parts.
+GpuCost costOf(const Problem &problem, const GpuPlan &plan);
+GpuCost costOfPartSums(const Problem &problem, const GpuPlan &plan, int64_t blocks,
+                       int64_t threads);
 /// Estimates the registers per thread of a plan.
 int64_t estimateRegisters(const GpuPlan &plan);
 

@@ -362,6 +362,7 @@ void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   Sm90Gemm(b, problem, plan, kernel, blocks, resultMap.has_value()).emit();
   b.leave();
   launch.cluster = cluster;
+  launch.cost = costOf(problem, plan);
   launch.copyThreads = groupThreads;
   info.launches.push_back(launch);
   addPartSums(kernel, problem, plan, entries, info);
